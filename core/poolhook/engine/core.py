@@ -1,0 +1,200 @@
+"""The engine core: one worker thread that takes steps from the scheduler, runs them and resolves futures.
+
+Faults stay contained: a step that fails is split until the request at fault is alone, and only that one fails; out of
+memory shrinks the budget; and if the worker itself dies, everybody who waits is told.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Sequence
+from concurrent.futures import Future
+from typing import Protocol
+
+import torch
+from torch import Tensor
+
+from poolhook.config import EngineConfig
+from poolhook.engine.client import EngineInput, EngineStats
+from poolhook.engine.device import free_cached_memory, is_out_of_memory, step_tokens
+from poolhook.engine.scheduler import Job, Scheduler
+from poolhook.errors import EngineDead, EngineError, InvalidRequest, NonFiniteOutput, Overloaded, PoolhookError, shorten
+from poolhook.outputs import PoolingOutput
+from poolhook.params import PoolingParams
+from poolhook.tasks import PoolingTask
+
+logger = logging.getLogger(__name__)
+
+_SMALLEST_STEP = 64  # tokens below which shrinking the budget further frees no memory worth having
+
+
+class Runner(Protocol):
+    """What the core runs steps with; `ModelRunner` is the one for transformers."""
+
+    vocab_size: int
+    max_length: int
+
+    @property
+    def supported_tasks(self) -> tuple[PoolingTask, ...]:
+        """The tasks that it computes."""
+
+    def verify(self, params: PoolingParams) -> PoolingTask:
+        """The task of `params`, or `InvalidRequest`."""
+
+    def cost(self, count: int, total: int, longest: int) -> int:
+        """Tokens that a step computes."""
+
+    def run(self, inputs: Sequence[EngineInput]) -> list[Tensor | None]:
+        """A row for each input, None where it is not finite."""
+
+
+class EngineCore:
+    """The in-process `EngineClient`.
+
+    Args:
+        runner: runs steps.
+        config: the budget of a step and the bound of the queue.
+        device: where the runner computes.
+    """
+
+    def __init__(self, runner: Runner, config: EngineConfig, device: torch.device) -> None:
+        self._runner = runner
+        self._device = device
+        self._max_queued_tokens = config.max_queued_tokens
+        self._scheduler = Scheduler(config.max_num_batched_tokens or step_tokens(device), runner.cost)
+        self._work = threading.Condition()
+        self._stopped: EngineDead | None = None
+        self._steps = self._tokens = 0
+        # A daemon, so that a program that forgot close() still ends.
+        self._worker = threading.Thread(target=self._serve, name="poolhook-engine", daemon=True)
+        self._worker.start()
+
+    @property
+    def supported_tasks(self) -> tuple[PoolingTask, ...]:
+        """The tasks that the model's pooler computes."""
+        return self._runner.supported_tasks
+
+    @property
+    def is_alive(self) -> bool:
+        """Whether an input submitted now could be answered."""
+        return self._stopped is None and self._worker.is_alive()
+
+    def verify(self, params: PoolingParams) -> None:
+        """Raise `InvalidRequest` for params that the model can't honour."""
+        self._runner.verify(params)
+
+    def submit(self, inputs: Sequence[EngineInput]) -> list[Future[PoolingOutput]]:
+        """Queue the inputs of one request; see `EngineClient.submit`."""
+        for item in inputs:
+            self._check(item)
+        jobs = [Job(item, Future()) for item in inputs]
+        with self._work:
+            if self._stopped is not None:
+                raise self._stopped
+            self._admit(sum(item.cost for item in inputs))
+            self._scheduler.add(jobs)
+            self._work.notify()
+        return [job.future for job in jobs]
+
+    def stats(self) -> EngineStats:
+        """Counts for monitoring."""
+        with self._work:
+            return EngineStats(self._steps, self._tokens, len(self._scheduler), self._scheduler.queued_tokens)
+
+    def close(self) -> None:
+        """Stop after the running step. What still waits fails with `EngineDead`. Closing twice is harmless."""
+        self._stop(EngineDead("The engine is closed."))
+        if threading.current_thread() is not self._worker:
+            self._worker.join()
+
+    def _check(self, item: EngineInput) -> None:
+        self._runner.verify(item.params)
+        if not item.token_ids:
+            raise InvalidRequest("A prompt has no tokens. Give at least one.", param="input")
+        limit = self._runner.max_length
+        if item.cost > limit:
+            raise InvalidRequest(f"A prompt has {item.cost} tokens; this model takes at most {limit}.", param="input")
+        low, high = min(item.token_ids), max(item.token_ids)
+        if low < 0 or high >= self._runner.vocab_size:
+            raise InvalidRequest(
+                f"Token id {low if low < 0 else high} is out of range: this model's ids run from 0 to "
+                f"{self._runner.vocab_size - 1}.",
+                param="input",
+            )
+
+    def _admit(self, cost: int) -> None:
+        limit, waiting = self._max_queued_tokens, self._scheduler.queued_tokens
+        # An empty queue takes a request of any size: it could never be served otherwise.
+        if limit is not None and waiting and waiting + cost > limit:
+            raise Overloaded(
+                f"{waiting} tokens are waiting and this request has {cost}; the queue holds {limit}. Try again shortly."
+            )
+
+    def _serve(self) -> None:
+        try:
+            while (step := self._next_step()) is not None:
+                if step:
+                    self._run(step)
+        except BaseException as error:  # the worker's last words: whoever waits must hear of it
+            logger.critical("The engine's worker died.", exc_info=error)
+            self._stop(EngineDead(f"The engine's worker died: {type(error).__name__}: {shorten(str(error), 500)}"))
+
+    def _next_step(self) -> list[Job] | None:
+        """Wait for work; None when the engine was stopped."""
+        with self._work:
+            self._work.wait_for(lambda: self._stopped is not None or len(self._scheduler) > 0)
+            return None if self._stopped is not None else self._scheduler.next_step()
+
+    def _stop(self, reason: EngineDead) -> None:
+        with self._work:
+            if self._stopped is None:
+                self._stopped = reason
+            abandoned = self._scheduler.drain()
+            self._work.notify_all()
+        for job in abandoned:
+            job.fail(self._stopped)
+
+    def _run(self, step: list[Job]) -> None:
+        try:
+            rows = self._runner.run([job.input for job in step])
+        except Exception as error:
+            # Whatever a model raises is contained here.
+            self._contain(step, error)
+            return
+        except BaseException as error:
+            for job in step:
+                job.fail(EngineDead(f"The engine's worker died: {type(error).__name__}: {error}"))
+            raise
+        with self._work:
+            self._steps += 1
+            self._tokens += sum(job.input.cost for job in step)
+        for job, row in zip(step, rows, strict=True):
+            if row is None:
+                job.fail(NonFiniteOutput("The model produced NaN or infinity for this prompt. Try dtype float32."))
+            else:
+                job.future.set_result(PoolingOutput(row))
+
+    def _contain(self, step: list[Job], error: Exception) -> None:
+        if is_out_of_memory(error):
+            self._shrink_budget()
+        if len(step) > 1:
+            middle = len(step) // 2
+            self._run(step[:middle])
+            self._run(step[middle:])
+            return
+        job = step[0]
+        logger.error("A request of %d tokens failed in the engine.", job.input.cost, exc_info=error)
+        if isinstance(error, PoolhookError):
+            job.fail(error)
+            return
+        failure = EngineError(f"The model failed on this prompt: {type(error).__name__}: {shorten(str(error), 500)}")
+        failure.__cause__ = error
+        job.fail(failure)
+
+    def _shrink_budget(self) -> None:
+        free_cached_memory(self._device)
+        with self._work:
+            smaller = max(self._scheduler.max_tokens // 2, min(_SMALLEST_STEP, self._scheduler.max_tokens))
+            self._scheduler.max_tokens = smaller
+        logger.warning("Out of memory: steps take at most %d tokens from now on.", smaller)

@@ -1,0 +1,84 @@
+"""What is known of a family where the model directory says nothing."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from poolhook.config import PoolingType
+from poolhook.errors import ModelError
+
+if TYPE_CHECKING:
+    from transformers import PretrainedConfig
+
+# RoBERTa and its kin keep the positions up to their padding id for padding: the first token's position follows it.
+_POSITIONS_AFTER_PADDING = frozenset(
+    {
+        "camembert",
+        "data2vec-text",
+        "ibert",
+        "longformer",
+        "mpnet",
+        "roberta",
+        "roberta-prelayernorm",
+        "xlm-roberta",
+        "xlm-roberta-xl",
+        "xmod",
+    }
+)
+_MPNET_PADDING = 1  # MPNet fixes it in code, whatever its config says
+
+
+def refuse_unsupported(architecture: str, config: PretrainedConfig) -> None:
+    """Raise for what this release does not serve, naming it.
+
+    Raises:
+        ModelError: an encoder-decoder, or a model with a classification head.
+    """
+    if config.is_encoder_decoder:
+        raise ModelError(f"{architecture} is an encoder-decoder model; poolhook serves encoders and decoders.")
+    for head in ("ForSequenceClassification", "ForTokenClassification", "ForQuestionAnswering", "ForMultipleChoice"):
+        if architecture.endswith(head):
+            raise ModelError(
+                f"{architecture} is no embedding model: its weights end in a head for another task, which poolhook does not "
+                "serve yet."
+            )
+
+
+def default_pooling(config: PretrainedConfig) -> PoolingType:
+    """CLS for bidirectional encoders, LAST for decoders, MEAN for the rest.
+
+    A family with a masked-language-model head was trained to look both ways, and its first token is there to be
+    pooled; one with only a causal head has seen the whole text at its last token alone.
+    """
+    from transformers.models.auto.modeling_auto import (
+        MODEL_FOR_CAUSAL_LM_MAPPING_NAMES,
+        MODEL_FOR_MASKED_LM_MAPPING_NAMES,
+    )
+
+    if config.model_type in MODEL_FOR_MASKED_LM_MAPPING_NAMES:
+        return PoolingType.CLS
+    looks_both_ways = getattr(config, "use_bidirectional_attention", False) or not getattr(config, "is_causal", True)
+    if config.model_type in MODEL_FOR_CAUSAL_LM_MAPPING_NAMES and not looks_both_ways:
+        return PoolingType.LAST
+    return PoolingType.MEAN
+
+
+def position_offset(config: PretrainedConfig) -> int:
+    """The position id of the first token."""
+    if config.model_type not in _POSITIONS_AFTER_PADDING:
+        return 0
+    padding: int = _MPNET_PADDING if config.model_type == "mpnet" else config.pad_token_id
+    return padding + 1
+
+
+def position_count(config: PretrainedConfig) -> int | None:
+    """Rows of the position table, or the length that the positions were trained for; None if unlimited."""
+    count = getattr(config, "max_position_embeddings", None)
+    return count if isinstance(count, int) and count > 0 else None
+
+
+def sliding_window(config: PretrainedConfig) -> int | None:
+    """Positions in the window of the layers that have one; None if no layer has."""
+    window = getattr(config, "sliding_window", None)
+    in_use = getattr(config, "use_sliding_window", True)
+    return window if isinstance(window, int) and in_use else None

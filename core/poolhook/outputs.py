@@ -1,0 +1,77 @@
+"""What comes back: pooled data, and the answers that `LLM` returns."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
+
+if TYPE_CHECKING:
+    import numpy as np
+    from torch import Tensor
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class PoolingOutput:
+    """What the pooler made of one prompt.
+
+    Args:
+        data: float32, on the CPU. Its shape is the task's: `[hidden]` for `embed`.
+    """
+
+    data: Tensor
+
+
+@dataclass(frozen=True, slots=True)
+class EmbeddingOutput:
+    """One embedding.
+
+    Args:
+        data: shape `[dimensions]`, float32, on the CPU.
+    """
+
+    data: Tensor
+
+    @property
+    def embedding(self) -> list[float]:
+        """The vector as a list of Python floats."""
+        values: list[float] = self.data.tolist()
+        return values
+
+    @property
+    def hidden_size(self) -> int:
+        """The number of dimensions."""
+        return self.data.shape[-1]
+
+    def numpy(self) -> np.ndarray[tuple[int], np.dtype[np.float32]]:
+        """The vector as a NumPy array that shares the tensor's memory."""
+        return self.data.numpy()
+
+
+@dataclass(frozen=True, slots=True)
+class PoolingRequestOutput(Generic[T]):
+    """The answer to one prompt, or, from an IO processor, to one request.
+
+    Args:
+        request_id: unique in this process.
+        outputs: pooled data, or the processor's answer.
+        prompt_token_ids: the ids that the model saw; empty when one answer covers several prompts.
+        finished: always True; pooling answers come whole.
+    """
+
+    request_id: str
+    outputs: T
+    prompt_token_ids: Sequence[int]
+    finished: bool = True
+
+
+class EmbeddingRequestOutput(PoolingRequestOutput[EmbeddingOutput]):
+    """The embedding of one prompt."""
+
+    __slots__ = ()
+
+
+PluginAnswer = PoolingRequestOutput[Any]
+"""An IO processor's answer to one request."""

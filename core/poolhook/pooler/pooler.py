@@ -1,0 +1,70 @@
+"""`Pooler`: the pooling of one model, a `TaskPooler` for each task that it supports."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol
+
+from poolhook.errors import InvalidRequest
+from poolhook.params import PoolingParams
+from poolhook.tasks import PoolingTask, in_order
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+
+@dataclass(frozen=True)
+class PooledBatch:
+    """What a step computed.
+
+    Args:
+        rows: one float32 tensor for each sequence, in the order of the batch, on the CPU.
+        finite: shape `[n]`, bool: which rows hold neither NaN nor infinity.
+    """
+
+    rows: Sequence[Tensor]
+    finite: Tensor
+
+
+class TaskPooler(Protocol):
+    """Computes one task."""
+
+    def verify(self, params: PoolingParams) -> None:
+        """Raise `InvalidRequest` for params that this model can't honour."""
+
+    def __call__(self, hidden: Tensor, cu_seqlens: Tensor, params: Sequence[PoolingParams]) -> PooledBatch:
+        """Pool `hidden`, shape `[T, hidden]`, whose sequences end at `cu_seqlens`, shape `[n + 1]`."""
+
+
+class Pooler:
+    """The tasks of one model.
+
+    Args:
+        tasks: what computes each task.
+    """
+
+    def __init__(self, tasks: Mapping[PoolingTask, TaskPooler]) -> None:
+        self._tasks = dict(tasks)
+        self.supported_tasks: tuple[PoolingTask, ...] = in_order(tasks)
+
+    def verify(self, params: PoolingParams) -> PoolingTask:
+        """The task that `params` ask for, once they are known to be served.
+
+        Raises:
+            InvalidRequest: the task is not supported, or a parameter is not for this model.
+        """
+        task = params.task
+        if task is None or task not in self._tasks:
+            raise InvalidRequest(
+                f"Task {task!r} is not supported by this model. Supported tasks: {', '.join(self.supported_tasks)}.",
+                param="task",
+            )
+        self._tasks[task].verify(params)
+        return task
+
+    def __call__(
+        self, task: PoolingTask, hidden: Tensor, cu_seqlens: Tensor, params: Sequence[PoolingParams]
+    ) -> PooledBatch:
+        """Pool a packed batch in which every sequence is for `task`."""
+        return self._tasks[task](hidden, cu_seqlens, params)
