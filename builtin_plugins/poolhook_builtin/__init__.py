@@ -1,0 +1,1 @@
+"""poolhook's built-in plugins, registered by entry points like anyone's."""

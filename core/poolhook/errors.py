@@ -9,10 +9,13 @@ Errors cross process borders, so each one pickles: constructor arguments are the
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from http import HTTPStatus
+from typing import Any
 
 _MAX_QUOTED = 200
 _MAX_MESSAGE = 2000
+_MAX_PROBLEMS = 5
 
 
 def shorten(value: object, limit: int = _MAX_QUOTED) -> str:
@@ -23,6 +26,19 @@ def shorten(value: object, limit: int = _MAX_QUOTED) -> str:
     head = limit * 2 // 3
     tail = limit - head - 5
     return f"{text[:head]} ... {text[-tail:]}"
+
+
+def describe_problems(problems: Iterable[Mapping[str, Any]]) -> tuple[str, str | None]:
+    """Pydantic's list of problems as one line, and the first field at fault.
+
+    Args:
+        problems: as `ValidationError.errors()` gives them.
+    """
+    described = [(".".join(map(str, problem["loc"])), problem["msg"]) for problem in problems]
+    lines = [f"{field}: {message}" if field else message for field, message in described[:_MAX_PROBLEMS]]
+    if len(described) > _MAX_PROBLEMS:
+        lines.append(f"and {len(described) - _MAX_PROBLEMS} more")
+    return "; ".join(lines), (described[0][0] or None) if described else None
 
 
 class PoolhookError(Exception):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Generic, TypeVar
 
 if TYPE_CHECKING:
     import numpy as np
@@ -72,6 +72,7 @@ class EmbeddingRequestOutput(PoolingRequestOutput[EmbeddingOutput]):
 
     __slots__ = ()
 
-
-PluginAnswer = PoolingRequestOutput[Any]
-"""An IO processor's answer to one request."""
+    @classmethod
+    def of(cls, pooled: PoolingRequestOutput[PoolingOutput]) -> EmbeddingRequestOutput:
+        """A pooled output of task `embed`, read as an embedding."""
+        return cls(pooled.request_id, EmbeddingOutput(pooled.outputs.data), pooled.prompt_token_ids)

@@ -15,12 +15,11 @@ from torch import Tensor
 from poolhook.engine.attention import SDPA_FROM, UnsupportedAttention
 from poolhook.engine.client import EngineInput
 from poolhook.engine.forward import Forward, PackedForward, PaddedForward
+from poolhook.models import ModelSpec, quiet_transformers
 from poolhook.params import PoolingParams
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
-
-    from poolhook.models import ModelSpec
 
 logger = logging.getLogger(__name__)
 
@@ -32,16 +31,18 @@ _TOLERANCE = {torch.float32: 1e-4, torch.float16: 2e-2, torch.bfloat16: 1e-1}
 
 def choose_forward(model: PreTrainedModel, spec: ModelSpec) -> Forward:
     """The packed way if it agrees with the model's own, else the padded way, with a warning that says why."""
-    reason = _objection_to_packing(model, spec)
+    with quiet_transformers():
+        reason = _objection_to_packing(model, spec)
+        forward = PackedForward(model, spec.position_offset) if reason is None else PaddedForward(model)
     if reason is None:
-        return PackedForward(model, spec.position_offset)
+        return forward
     logger.warning(
         "%s (%s) can't be run without padding: %s. It is served through padded batches, which is right but slower.",
         spec.name,
         spec.architecture,
         reason,
     )
-    return PaddedForward(model)
+    return forward
 
 
 @torch.inference_mode()

@@ -3,20 +3,16 @@
 from __future__ import annotations
 
 import inspect
-import logging
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from poolhook.errors import ModelError, shorten
+from poolhook.models.quiet import quiet_transformers
 
 if TYPE_CHECKING:
     import torch
     from transformers import PreTrainedModel
 
     from poolhook.models.spec import ModelSpec
-
-logger = logging.getLogger(__name__)
 
 
 def load_model(spec: ModelSpec, device: torch.device, dtype: torch.dtype) -> PreTrainedModel:
@@ -36,7 +32,7 @@ def load_model(spec: ModelSpec, device: torch.device, dtype: torch.dtype) -> Pre
             "Convert them: load the model with transformers and call save_pretrained."
         )
     try:
-        with _quiet_loading():
+        with quiet_transformers():
             config = AutoConfig.from_pretrained(path, trust_remote_code=False, local_files_only=True)
             model, report = AutoModel.from_pretrained(
                 path,
@@ -68,20 +64,3 @@ def _without_pooling_layer(config: Any) -> dict[str, bool]:
     model_class = MODEL_MAPPING[type(config)]
     takes_it = "add_pooling_layer" in inspect.signature(model_class).parameters
     return {"add_pooling_layer": False} if takes_it else {}
-
-
-@contextmanager
-def _quiet_loading() -> Iterator[None]:
-    """Without transformers' progress bar and its report of unused weights: heads are left out on purpose."""
-    from transformers.utils import logging as hf_logging
-
-    verbosity = hf_logging.get_verbosity()
-    bars = hf_logging.is_progress_bar_enabled()
-    hf_logging.set_verbosity_error()
-    hf_logging.disable_progress_bar()
-    try:
-        yield
-    finally:
-        hf_logging.set_verbosity(verbosity)
-        if bars:
-            hf_logging.enable_progress_bar()

@@ -1,0 +1,164 @@
+"""Dispatchers: which route serves a request."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from poolhook.errors import InvalidRequest, shorten
+from poolhook.params import PoolingParams, TokenizationParams
+from poolhook.plugins.route import Route
+from poolhook.tasks import PoolingTask
+
+
+@dataclass(frozen=True, kw_only=True)
+class PoolingRequest:
+    """What both faces ask for, before a route is known.
+
+    Args:
+        task: the task asked for; None for the one that is served.
+        params: how to pool, once or for each prompt.
+        tokenization: how to tokenize.
+        priority: lower runs earlier.
+        deadline: on `time.monotonic()`'s clock.
+    """
+
+    task: PoolingTask | None = None
+    params: PoolingParams | Sequence[PoolingParams] = field(default_factory=PoolingParams)
+    tokenization: TokenizationParams = field(default_factory=TokenizationParams)
+    priority: int = 0
+    deadline: float | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class PromptsRequest(PoolingRequest):
+    """A request in plain prompts.
+
+    Args:
+        prompts: one prompt or many, in any form that `as_prompts` reads.
+        prompt_name: which of the model's prompts to put before each text.
+    """
+
+    prompts: Any
+    prompt_name: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class DataRequest(PoolingRequest):
+    """A request in an IO processor's own terms.
+
+    Args:
+        data: whatever the processor understands.
+        plugin: which processor; may be left out where only one was chosen.
+    """
+
+    data: Any
+    plugin: str | None = None
+
+
+class Dispatcher(Protocol):
+    """Picks the route for the requests of one task."""
+
+    @property
+    def routes(self) -> Sequence[Route]:
+        """Every route it may pick."""
+
+    def dispatch(self, request: PoolingRequest) -> tuple[Route, Any]:
+        """The route, and the data that its `parse_data` gets.
+
+        Raises:
+            InvalidRequest: no route of this task serves such a request; the message says how to ask.
+        """
+
+
+@dataclass(frozen=True)
+class TaskDispatcher:
+    """A built-in task: prompts in, the task's answer out.
+
+    Args:
+        route: the task's one route.
+        processors: IO processors that were chosen, for the message to those who send `data`.
+    """
+
+    route: Route
+    processors: Sequence[str] = ()
+
+    @property
+    def routes(self) -> Sequence[Route]:
+        """The task's one route."""
+        return (self.route,)
+
+    def dispatch(self, request: PoolingRequest) -> tuple[Route, Any]:
+        """The task's route; see `Dispatcher.dispatch`."""
+        if isinstance(request, PromptsRequest):
+            return self.route, {"input": request.prompts, "prompt_name": request.prompt_name}
+        raise InvalidRequest(
+            f"Task {self.route.name!r} takes `input` (prompts), not `data`. `data` goes to task 'plugin', which is "
+            + (f"served by {', '.join(self.processors)}." if self.processors else "not served here."),
+            param="data",
+        )
+
+
+@dataclass(frozen=True)
+class PluginWithIOProcessorPlugins:
+    """Task `plugin` where IO processors were chosen: `data` goes to the one that the request names.
+
+    Args:
+        by_name: the chosen processors' routes; at least one.
+    """
+
+    by_name: Mapping[str, Route]
+
+    @property
+    def routes(self) -> Sequence[Route]:
+        """One route for each chosen processor."""
+        return tuple(self.by_name.values())
+
+    def dispatch(self, request: PoolingRequest) -> tuple[Route, Any]:
+        """The named processor's route, or the only one; see `Dispatcher.dispatch`."""
+        names = ", ".join(self.by_name)
+        if not isinstance(request, DataRequest):
+            raise InvalidRequest(
+                "Task 'plugin' takes the IO processor's own `data`, not plain prompts. "
+                f"Ask with {{\"data\": ...}} (processors: {names}), or choose another task for plain prompts.",
+                param="input",
+            )
+        if request.plugin is None:
+            if len(self.by_name) > 1:
+                raise InvalidRequest(f"Several IO processors are served: say which with `plugin`: {names}.", param="plugin")
+            return next(iter(self.by_name.values())), request.data
+        route = self.by_name.get(request.plugin)
+        if route is None:
+            raise InvalidRequest(
+                f"IO processor {shorten(request.plugin)!r} is not served here. Served: {names}.", param="plugin"
+            )
+        return route, request.data
+
+
+@dataclass(frozen=True)
+class PluginWithoutIOProcessorPlugins:
+    """Task `plugin` computed by the model's own pooler: prompts pass through, raw pooled data comes back.
+
+    Args:
+        route: the route that passes prompts through.
+        installed: IO processors that could be chosen, for the message to those who send `data`.
+    """
+
+    route: Route
+    installed: Sequence[str] = ()
+
+    @property
+    def routes(self) -> Sequence[Route]:
+        """The one route that passes prompts through."""
+        return (self.route,)
+
+    def dispatch(self, request: PoolingRequest) -> tuple[Route, Any]:
+        """The route that passes prompts through; see `Dispatcher.dispatch`."""
+        if isinstance(request, PromptsRequest):
+            return self.route, {"input": request.prompts, "prompt_name": request.prompt_name}
+        raise InvalidRequest(
+            "No IO processor was chosen, so `data` has nobody to read it; send prompts as `input`, or choose one with "
+            f"io_processor_plugin (installed: {', '.join(self.installed) or 'none'}).",
+            param="data",
+        )

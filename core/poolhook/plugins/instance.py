@@ -1,0 +1,80 @@
+"""A selected plugin, made: its reference, its object and its settings."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, NoReturn
+
+from pydantic import ValidationError
+
+from poolhook.errors import ConfigError, PluginLoadError, PluginStageError, PoolhookError
+from poolhook.plugins.base import Plugin, Settings
+from poolhook.plugins.context import ModelInfo
+from poolhook.plugins.contract import check_class
+from poolhook.registry import PluginRef, load
+
+
+@dataclass(frozen=True, eq=False)
+class PluginInstance:
+    """One plugin object. A wrapper on several routes is one instance, started and stopped once."""
+
+    ref: PluginRef
+    plugin: Plugin
+    settings: Settings
+
+    def startup(self, model_info: ModelInfo) -> None:
+        """Run the plugin's `startup`.
+
+        Raises:
+            PluginStageError: it failed.
+        """
+        self._call("startup", settings=self.settings, model_info=model_info)
+
+    def shutdown(self) -> None:
+        """Run the plugin's `shutdown`.
+
+        Raises:
+            PluginStageError: it failed.
+        """
+        self._call("shutdown")
+
+    def _call(self, stage: str, **arguments: Any) -> None:
+        hook: Callable[..., Any] = getattr(self.plugin, stage)
+        code = hook.__func__.__code__  # type: ignore[attr-defined]
+        taken = code.co_varnames[1 : code.co_argcount]
+        try:
+            hook(**{name: arguments[name] for name in taken})
+        except Exception as error:
+            raise_named(self.ref, stage, error)
+
+
+def instantiate(ref: PluginRef, options: Mapping[str, Any]) -> PluginInstance:
+    """Import `ref`, check its contract, validate `options` against its settings and make the object.
+
+    Raises:
+        PluginLoadError: its import or its constructor fails.
+        PluginContractError: it breaks the hook contract.
+        ConfigError: an option is unknown or wrong.
+    """
+    plugin_class = check_class(ref, load(ref))
+    try:
+        settings = plugin_class.Settings.model_validate(dict(options))
+    except ValidationError as error:
+        problems = (
+            f"Plugin {ref.name!r} option {'.'.join(map(str, item['loc'])) or '(all)'!r}: {item['msg']}"
+            for item in error.errors(include_url=False)
+        )
+        raise ConfigError("; ".join(problems)) from error
+    try:
+        plugin = plugin_class()
+    except Exception as error:
+        raise PluginLoadError(str(ref), f"{plugin_class.__name__}() raised {type(error).__name__}: {error}") from error
+    return PluginInstance(ref, plugin, settings)
+
+
+def raise_named(ref: PluginRef, stage: str, error: Exception) -> NoReturn:
+    """Raise `error` again as the fault of `ref`, unless it already says whose it is (the caller's, or a plugin's)."""
+    if isinstance(error, PoolhookError):
+        raise error
+    raise PluginStageError(str(ref), stage, f"{type(error).__name__}: {error}") from error

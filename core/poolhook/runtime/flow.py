@@ -1,0 +1,76 @@
+"""The one straight way of a request, in the pieces that both faces string together.
+
+`prepare` goes from data to engine inputs, `conclude` from pooled outputs to the answer; in between the engine works.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from poolhook.engine import EngineInput
+from poolhook.outputs import PoolingOutput
+from poolhook.plugins import PoolingRequest, RequestContext, Route
+from poolhook.plugins.context import Mode
+from poolhook.render import Renderer
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """A request on the engine's doorstep.
+
+    Args:
+        known: for each prompt what a wrapper's `lookup` knew, or None.
+        missing: the inputs that the engine has to run, in order.
+    """
+
+    known: list[PoolingOutput | None]
+    missing: list[EngineInput]
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What a request ends in.
+
+    Args:
+        request_id: the context's.
+        value: what the route's `post_process_*` returned.
+        prompt_tokens: tokens that the model was asked to read, or would have been without a wrapper that knew.
+    """
+
+    request_id: str
+    value: Any
+    prompt_tokens: int
+
+
+def new_context(route: Route, request: PoolingRequest, mode: Mode) -> RequestContext:
+    """The context of a request that has just arrived."""
+    return RequestContext(
+        mode=mode,
+        route=route.name,
+        task=route.task,
+        params=request.params,
+        tokenization=request.tokenization,
+        priority=request.priority,
+        deadline=request.deadline,
+    )
+
+
+def prepare(route: Route, renderer: Renderer, ctx: RequestContext, request: Any) -> Prepared:
+    """From the validated request to what the engine has to run."""
+    prompts = route.pre_process(ctx, request)
+    params = route.merge_pooling_params(ctx, prompts)
+    ctx.stage = "render"
+    ctx.inputs = renderer.render(prompts, params, ctx.tokenization, priority=ctx.priority, deadline=ctx.deadline)
+    known = route.lookup(ctx, ctx.inputs)
+    return Prepared(known, [item for item, output in zip(ctx.inputs, known, strict=True) if output is None])
+
+
+def conclude(route: Route, ctx: RequestContext, prepared: Prepared, computed: Sequence[PoolingOutput]) -> Answer:
+    """From what the engine computed to the answer."""
+    route.store(ctx, prepared.missing, computed)
+    fresh = iter(computed)
+    outputs = [output if output is not None else next(fresh) for output in prepared.known]
+    value = route.post_process(ctx, outputs)
+    return Answer(ctx.request_id, value, sum(item.cost for item in ctx.inputs))
