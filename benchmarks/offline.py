@@ -46,7 +46,10 @@ def main() -> None:
 
     lengths = [len(o.prompt_token_ids) for o in llm.embed(texts, tokenization_kwargs={"truncate_prompt_tokens": -1})]
     difference = float(np.abs(ours() - theirs(DEFAULT_BATCH_SIZE)).max())
-    print(f"{len(texts)} texts, {sum(lengths)} tokens, median {statistics.median(lengths):.0f}; {torch.get_num_threads()} threads")
+    print(
+        f"{len(texts)} texts, {sum(lengths)} tokens (median {statistics.median(lengths):.0f}), "
+        f"{torch.get_num_threads()} threads"
+    )
     print(f"largest difference between the two: {difference:.1e}")
     if difference > 1e-5:
         raise SystemExit("The vectors disagree, so their speeds are not compared.")
@@ -62,7 +65,7 @@ def main() -> None:
     for title, size in (("default", DEFAULT_BATCH_SIZE), ("best", best)):
         ratios = [theirs / ours for theirs, ours in zip(seconds[f"batch {size}"], seconds["poolhook"], strict=True)]
         print(
-            f"poolhook is {statistics.median(ratios):.2f} times sentence-transformers at its {title} batch size, {size} "
+            f"poolhook is {statistics.median(ratios):.2f} times sentence-transformers at its {title} batch size {size} "
             f"(turns: {min(ratios):.2f} to {max(ratios):.2f})"
         )
     llm.close()

@@ -38,7 +38,13 @@ FAMILIES: dict[str, tuple[str, str, dict[str, Any]]] = {
     "modernbert": (
         "ModernBertConfig",
         "ModernBertModel",
-        {**_COMMON, "local_attention": 16, "global_attn_every_n_layers": 2, "cls_token_id": 2, "sep_token_id": 3},
+        {
+            **_COMMON,
+            "local_attention": 16,
+            "global_attn_every_n_layers": 2,
+            "cls_token_id": 2,
+            "sep_token_id": 3,
+        },
     ),
     "qwen3": ("Qwen3Config", "Qwen3Model", _DECODER),
     "gemma3": (
@@ -77,7 +83,9 @@ def save_tokenizer(directory: Path) -> None:
     tokenizer = Tokenizer(WordLevel(vocab, unk_token="[UNK]"))
     tokenizer.pre_tokenizer = Whitespace()
     tokenizer.post_processor = TemplateProcessing(
-        single="[CLS] $A [SEP]", pair="[CLS] $A [SEP] $B:1 [SEP]:1", special_tokens=[("[CLS]", 2), ("[SEP]", 3)]
+        single="[CLS] $A [SEP]",
+        pair="[CLS] $A [SEP] $B:1 [SEP]:1",
+        special_tokens=[("[CLS]", 2), ("[SEP]", 3)],
     )
     tokenizer.save(str(directory / "tokenizer.json"))
     names = {"unk_token": "[UNK]", "pad_token": "[PAD]", "cls_token": "[CLS]", "sep_token": "[SEP]"}

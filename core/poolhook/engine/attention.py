@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import lru_cache
-from typing import Any
+from typing import Any, cast
 
 import torch
 from torch import Tensor, nn
@@ -100,7 +100,9 @@ def _by_runs(
     out = query.new_empty(query.shape[2], query.shape[1], value.shape[-1])
     for start, count, length in batch.runs:
         stop = start + count * length
-        q, k, v = (x[0, :, start:stop].unflatten(1, (count, length)).transpose(0, 1) for x in (query, key, value))
+        q, k, v = (
+            x[0, :, start:stop].view(-1, count, length, x.shape[-1]).transpose(0, 1) for x in (query, key, value)
+        )
         mask = _mask(length, causal, window, query.device) if causal or _reaches(window, length) else None
         # Causality needs no mask where the fused kernel knows it itself.
         if softcap is None and length >= SDPA_FROM:
@@ -110,7 +112,7 @@ def _by_runs(
             )
         else:
             attended = _plain(q, k, v, scale, mask, softcap)
-        out[start:stop].unflatten(0, (count, length)).copy_(attended.transpose(1, 2))
+        out[start:stop].view(count, length, *out.shape[1:]).copy_(attended.transpose(1, 2))
     return out[None]
 
 
@@ -138,14 +140,22 @@ def _mask(length: int, causal: bool, window: int | None, device: torch.device) -
 
 
 def _varlen(
-    query: Tensor, key: Tensor, value: Tensor, batch: PackedBatch, scale: float, causal: bool, window: int | None
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    batch: PackedBatch,
+    scale: float,
+    causal: bool,
+    window: int | None,
 ) -> Tensor:
     """The GPU's kernel for packed batches."""
     from torch.nn.attention.varlen import varlen_attn
 
     reach = -1 if window is None else window - 1
     attended = varlen_attn(
-        *(x[0].transpose(0, 1) for x in (query, key, value)),
+        query[0].transpose(0, 1),
+        key[0].transpose(0, 1),
+        value[0].transpose(0, 1),
         batch.cu_seqlens,
         batch.cu_seqlens,
         batch.max_seqlen,
@@ -154,7 +164,7 @@ def _varlen(
         window_size=(reach, 0 if causal else reach),
         enable_gqa=query.shape[1] != key.shape[1],
     )
-    return attended[None]
+    return cast(Tensor, attended)[None]
 
 
 AttentionInterface.register(ATTENTION_NAME, packed_attention)

@@ -19,7 +19,15 @@ from poolhook.config import EngineConfig
 from poolhook.engine.client import EngineInput, EngineStats
 from poolhook.engine.device import free_cached_memory, is_out_of_memory, step_tokens
 from poolhook.engine.scheduler import Job, Scheduler
-from poolhook.errors import EngineDead, EngineError, InvalidRequest, NonFiniteOutput, Overloaded, PoolhookError, shorten
+from poolhook.errors import (
+    EngineDead,
+    EngineError,
+    InvalidRequest,
+    NonFiniteOutput,
+    Overloaded,
+    PoolhookError,
+    shorten,
+)
 from poolhook.outputs import PoolingOutput
 from poolhook.params import PoolingParams
 from poolhook.tasks import PoolingTask

@@ -36,7 +36,10 @@ class PackedBatch:
 
 
 def pack(
-    inputs: Sequence[EngineInput], device: torch.device, position_offset: int = 0, padding_id: int | None = None
+    inputs: Sequence[EngineInput],
+    device: torch.device,
+    position_offset: int = 0,
+    padding_id: int | None = None,
 ) -> PackedBatch:
     """Lay `inputs` end to end. Sort them by length first: the longer the runs of equal length, the faster the step.
 

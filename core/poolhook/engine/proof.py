@@ -61,7 +61,9 @@ def _objection_to_packing(model: PreTrainedModel, spec: ModelSpec) -> str | None
     tolerance = _TOLERANCE[alone.dtype]
     if difference <= tolerance:
         return None
-    return f"its packed hidden states differ from those of single sequences by {difference:.1e} (allowed: {tolerance:.0e})"
+    return (
+        f"its packed hidden states differ from those of single sequences by {difference:.1e} (allowed: {tolerance:.0e})"
+    )
 
 
 def _difference(packed: Tensor, alone: Tensor) -> float:

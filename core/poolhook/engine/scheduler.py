@@ -69,7 +69,9 @@ class Scheduler:
         tokens = longest = 0
         while (heap := self._first_heap(step)) and heap:
             job = heap[0][1]
-            fits = self._step_cost(len(step) + 1, tokens + job.input.cost, max(longest, job.input.cost)) <= self.max_tokens
+            fits = (
+                self._step_cost(len(step) + 1, tokens + job.input.cost, max(longest, job.input.cost)) <= self.max_tokens
+            )
             if step and not fits:
                 break
             heapq.heappop(heap)

@@ -36,11 +36,16 @@ def refuse_unsupported(architecture: str, config: PretrainedConfig) -> None:
     """
     if config.is_encoder_decoder:
         raise ModelError(f"{architecture} is an encoder-decoder model; poolhook serves encoders and decoders.")
-    for head in ("ForSequenceClassification", "ForTokenClassification", "ForQuestionAnswering", "ForMultipleChoice"):
+    for head in (
+        "ForSequenceClassification",
+        "ForTokenClassification",
+        "ForQuestionAnswering",
+        "ForMultipleChoice",
+    ):
         if architecture.endswith(head):
             raise ModelError(
-                f"{architecture} is no embedding model: its weights end in a head for another task, which poolhook does not "
-                "serve yet."
+                f"{architecture} is no embedding model: its weights end in a head for another task, "
+                "which poolhook does not serve yet."
             )
 
 

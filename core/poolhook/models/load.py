@@ -46,11 +46,13 @@ def load_model(spec: ModelSpec, device: torch.device, dtype: torch.dtype) -> Pre
             )
     except Exception as error:
         # transformers raises OSError, ValueError, RuntimeError, SafetensorError and others for weights that do not fit.
-        raise ModelError(f"The weights in {path} can't be loaded: {type(error).__name__}: {shorten(str(error), 500)}") from error
+        raise ModelError(
+            f"The weights in {path} can't be loaded: {type(error).__name__}: {shorten(str(error), 500)}"
+        ) from error
     missing = sorted(report["missing_keys"])
     if missing:
         raise ModelError(
-            f"The weights in {path} lack {len(missing)} of {spec.architecture}'s tensors ({shorten(', '.join(missing))}); "
+            f"The weights in {path} lack {len(missing)} of {spec.architecture}'s ({shorten(', '.join(missing))});  "
             "served as it is, the model would answer with random numbers."
         )
     loaded: PreTrainedModel = model.to(device).eval().requires_grad_(False)

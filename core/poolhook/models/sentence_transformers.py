@@ -80,7 +80,8 @@ def read_sentence_transformer(path: Path) -> SentenceTransformerFiles | None:
     transformer_path = paths["Transformer"]
     config_file, config = _transformer_config(path / transformer_path)
     prompts, default_prompt_name = _prompts(path)
-    pooling_file, pooling = "", ()
+    pooling_file = ""
+    pooling: tuple[PoolingType, ...] = ()
     if "Pooling" in paths:
         pooling_file = f"{paths['Pooling']}/config.json".lstrip("/")
         pooling = _pooling(path / pooling_file, has_prompts=any(prompts.values()))
@@ -104,7 +105,8 @@ def _module_paths(path: Path, modules: list[dict[str, Any]]) -> dict[str, str]:
     for name, _ in chain:
         if name not in allowed:
             raise ModelError(
-                f"{path / 'modules.json'} has a module {name!r}, which poolhook does not support. Supported: {', '.join(allowed)}."
+                f"{path / 'modules.json'} has a module {name!r}, which poolhook does not support. "
+                f"Supported: {', '.join(allowed)}."
             )
     names = [name for name, _ in chain]
     if names != [name for name in allowed if name in names] or "Transformer" not in names:
@@ -127,7 +129,8 @@ def _pooling(file: Path, has_prompts: bool) -> tuple[PoolingType, ...]:
     config = read_optional_json(file)
     if not config.get("include_prompt", True) and has_prompts:
         raise ModelError(
-            f"{file} says include_prompt: false (prompt tokens are left out of pooling), which poolhook does not support yet."
+            f"{file} says include_prompt: false (prompt tokens are left out of pooling), "
+            "which poolhook does not support yet."
         )
     unknown = [key for key in config if key.startswith("pooling_mode_") and key not in _FLAGS and config[key]]
     modes = config.get("pooling_mode", [mode for flag, mode in _FLAGS.items() if config.get(flag)] or "mean")

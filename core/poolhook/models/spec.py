@@ -133,14 +133,17 @@ def _hf_config(path: Path, raw: Mapping[str, Any]) -> PretrainedConfig:
         # transformers raises ValueError, KeyError, OSError, TypeError and its validators' own for a bad config.
         if "auto_map" in raw:
             raise ModelError(
-                f"{path} brings Python code of its own (`auto_map` in config.json), which poolhook does not run, and its "
-                f"model_type {raw.get('model_type')!r} is none that transformers knows."
+                f"{path} brings Python code of its own (`auto_map` in config.json), which poolhook does not run, "
+                f"and its model_type {raw.get('model_type')!r} is none that transformers knows."
             ) from error
         raise ModelError(f"transformers can't read {path / 'config.json'}: {shorten(str(error), 500)}") from error
 
 
 def _pooling(
-    files: SentenceTransformerFiles | None, architecture: str, config: PretrainedConfig, origins: dict[str, str]
+    files: SentenceTransformerFiles | None,
+    architecture: str,
+    config: PretrainedConfig,
+    origins: dict[str, str],
 ) -> tuple[tuple[PoolingType, ...], bool]:
     if files is not None and files.pooling:
         origins |= {"pooling": files.pooling_file, "normalize": "modules.json"}
@@ -166,8 +169,8 @@ def _max_length(
     known = [(where, int(limit)) for where, limit in candidates if _is_limit(limit)]
     if not known:
         raise ModelError(
-            f"{path} states no maximum length: neither max_seq_length (sentence_bert_config.json), nor model_max_length "
-            "(tokenizer_config.json), nor max_position_embeddings (config.json). Add one of them."
+            f"{path} states no maximum length: neither max_seq_length (sentence_bert_config.json), "
+            "nor model_max_length (tokenizer_config.json), nor max_position_embeddings (config.json). Add one of them."
         )
     # The first that is stated decides, but no model reaches beyond its own positions.
     where, limit = known[0]
@@ -197,6 +200,10 @@ def _io_processors(raw: Mapping[str, Any]) -> tuple[str, ...]:
     names = raw.get("io_processor_plugin") or ()
     names = (names,) if isinstance(names, str) else names
     # A model file may choose among installed plugins; it must never smuggle in an import path.
-    if not isinstance(names, list | tuple) or not all(isinstance(n, str) and re.fullmatch(r"[\w.:-]+", n) for n in names):
-        raise ModelError(f"io_processor_plugin in config.json must be a plugin name or a list of them: {json.dumps(names)}")
+    if not isinstance(names, list | tuple) or not all(
+        isinstance(n, str) and re.fullmatch(r"[\w.:-]+", n) for n in names
+    ):
+        raise ModelError(
+            f"io_processor_plugin in config.json must be a plugin name or a list of them: {json.dumps(names)}"
+        )
     return tuple(names)

@@ -136,7 +136,8 @@ class LLM:
         """
         if pooling_task is not None and pooling_task not in POOLING_TASKS:
             raise InvalidRequest(
-                f"pooling_task is {pooling_task!r}. Supported tasks: {', '.join(self.supported_tasks)}.", param="pooling_task"
+                f"pooling_task is {pooling_task!r}. Supported tasks: {', '.join(self.supported_tasks)}.",
+                param="pooling_task",
             )
         common: dict[str, Any] = {
             "task": pooling_task,
@@ -184,10 +185,11 @@ def _params(given: Params | None) -> Params:
         return PoolingParams()
     if isinstance(given, PoolingParams):
         return given
-    if isinstance(given, Sequence) and all(isinstance(params, PoolingParams) for params in given):
+    if isinstance(given, list | tuple) and all(isinstance(params, PoolingParams) for params in given):
         return given
     raise InvalidRequest(
-        f"pooling_params must be a PoolingParams or a list of them, not {type(given).__name__}.", param="pooling_params"
+        f"pooling_params must be a PoolingParams or a list of them, not {type(given).__name__}.",
+        param="pooling_params",
     )
 
 

@@ -27,7 +27,7 @@ def does_nothing(hook: Hook) -> Hook:
 
 
 class Settings(BaseModel):
-    """A plugin's options. Subclass it, add fields, and name the class in `Plugin.Settings`; unknown keys are refused."""
+    """A plugin's options. Subclass it, add fields, name the class in `Plugin.Settings`; unknown keys are refused."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -101,7 +101,7 @@ class IOProcessor(Plugin, ABC, Generic[Request, Response]):
             return [params] * len(prompts)
         if len(params) != len(prompts):
             raise InvalidRequest(
-                f"pooling_params has {len(params)} entries for {len(prompts)} prompts. Give one for all, or one for each.",
+                f"pooling_params has {len(params)} entries for {len(prompts)} prompts. Give one, or one for each.",
                 param="pooling_params",
             )
         return params

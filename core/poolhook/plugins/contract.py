@@ -25,7 +25,9 @@ def check_class(ref: PluginRef, plugin_class: object) -> type[Plugin]:
     base = _BASES[ref.group]
     if not (isinstance(plugin_class, type) and issubclass(plugin_class, base)):
         what = plugin_class.__name__ if isinstance(plugin_class, type) else f"a {type(plugin_class).__name__}"
-        raise PluginContractError(str(ref), f"{ref.target} is {what}, not a subclass of {base.__module__}.{base.__name__}.")
+        raise PluginContractError(
+            str(ref), f"{ref.target} is {what}, not a subclass of {base.__module__}.{base.__name__}."
+        )
     problems = [problem for name in _public_methods(plugin_class) for problem in _problems(plugin_class, base, name)]
     missing = sorted(getattr(plugin_class, "__abstractmethods__", ()))
     if missing:

@@ -121,17 +121,20 @@ class PluginWithIOProcessorPlugins:
         if not isinstance(request, DataRequest):
             raise InvalidRequest(
                 "Task 'plugin' takes the IO processor's own `data`, not plain prompts. "
-                f"Ask with {{\"data\": ...}} (processors: {names}), or choose another task for plain prompts.",
+                f'Ask with {{"data": ...}} (processors: {names}), or choose another task for plain prompts.',
                 param="input",
             )
         if request.plugin is None:
             if len(self.by_name) > 1:
-                raise InvalidRequest(f"Several IO processors are served: say which with `plugin`: {names}.", param="plugin")
+                raise InvalidRequest(
+                    f"Several IO processors are served: say which with `plugin`: {names}.", param="plugin"
+                )
             return next(iter(self.by_name.values())), request.data
         route = self.by_name.get(request.plugin)
         if route is None:
             raise InvalidRequest(
-                f"IO processor {shorten(request.plugin)!r} is not served here. Served: {names}.", param="plugin"
+                f"IO processor {shorten(request.plugin)!r} is not served here. Served: {names}.",
+                param="plugin",
             )
         return route, request.data
 

@@ -36,7 +36,7 @@ class HookSpecs:
 
     @_answer
     def parse_data(self, ctx: RequestContext, data: Any) -> Any:
-        """Validate what the caller sent; a `pydantic.ValidationError` or `InvalidRequest` raised here is the caller's."""
+        """Validate what the caller sent; `pydantic.ValidationError` and `InvalidRequest` are the caller's fault."""
 
     @_answer
     def prefetch_online(self, ctx: RequestContext, request: Any) -> Sequence[Awaitable[Any]]:

@@ -39,7 +39,10 @@ class HookManager(pluggy.PluginManager):
             for implementation in caller.get_hookimpls():
                 if implementation.plugin is instance.plugin:
                     owned = _own_generator if implementation.wrapper else _own
-                    implementation.function = owned(implementation.function, instance, caller.name)
+                    # pluggy has no place to go around a single implementation.
+                    implementation.function = owned(  # type: ignore[misc]
+                        implementation.function, instance, caller.name
+                    )
 
     def parse_hookimpl_opts(self, plugin: Any, name: str) -> HookimplOpts | None:
         """A method is a hook if a specification has its name, unless it is a base class's empty one."""

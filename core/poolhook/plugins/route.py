@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Awaitable, Iterable, Sequence
+from collections.abc import Awaitable, Iterator, Sequence
 from typing import Any
 
 from poolhook.engine import EngineInput
@@ -105,7 +105,8 @@ class Route:
             answers = _call(implementation, ctx=ctx, inputs=[inputs[i] for i in missing])
             if not isinstance(answers, list | tuple) or len(answers) != len(missing):
                 raise PluginContractError(
-                    implementation.plugin_name, f"lookup must return a list of {len(missing)} outputs or Nones"
+                    implementation.plugin_name,
+                    f"lookup must return a list of {len(missing)} outputs or Nones",
                 )
             for i, answer in zip(missing, answers, strict=True):
                 found[i] = answer
@@ -138,8 +139,9 @@ class Route:
                 # The request's own outcome stands; every other plugin is still told.
                 logger.exception("Plugin %s failed in %s.", implementation.plugin_name, hook)
 
-    def _each(self, hook: str) -> Iterable[Any]:
-        return reversed(getattr(self._hook, hook).get_hookimpls())
+    def _each(self, hook: str) -> Iterator[Any]:
+        implementations: list[Any] = getattr(self._hook, hook).get_hookimpls()
+        yield from reversed(implementations)
 
     def _check_answers(self) -> None:
         for stage in ANSWER_STAGES:

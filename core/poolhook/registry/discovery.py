@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 
-from importlib_metadata import Distribution, distributions
+from importlib_metadata import Distribution
 from packaging.requirements import InvalidRequirement, Requirement
 from packaging.utils import canonicalize_name
 
@@ -52,7 +52,7 @@ def installed_plugins() -> tuple[PluginRef, ...]:
     """Every plugin installed beside poolhook, sorted by name, read from package metadata once per process."""
     found: dict[PluginRef, None] = {}
     seen: set[str] = set()
-    for distribution in distributions():
+    for distribution in Distribution.discover():
         name = _name(distribution)
         # The first on sys.path is the one that imports would find; later copies are shadowed.
         if name is None or canonicalize_name(name) in seen:

@@ -68,8 +68,8 @@ def _ids(values: Iterable[Any], index: int | None) -> tuple[int, ...]:
     for position, value in enumerate(ids):
         if not _is_id(value):
             raise InvalidRequest(
-                f"{_where(index)} has {shorten(value)} ({type(value).__name__}) at position {position} of its token ids; "
-                "token ids are integers.",
+                f"{_where(index)} has {shorten(value)} ({type(value).__name__}) at position {position} of its token "
+                "ids; token ids are integers.",
                 param="input",
             )
     return ids

@@ -64,8 +64,8 @@ class Renderer:
             return self._max_length
         if wanted is not None and not 1 <= wanted <= self._max_length:
             raise InvalidRequest(
-                f"truncate_prompt_tokens is {wanted}; give 1 to {self._max_length}, this model's maximum, or -1 for that "
-                "maximum.",
+                f"truncate_prompt_tokens is {wanted}; give 1 to {self._max_length}, this model's maximum, or -1 for "
+                "that maximum.",
                 param="truncate_prompt_tokens",
             )
         return wanted
@@ -74,13 +74,18 @@ class Renderer:
         if not texts:
             return []
         if self._tokenizer is None:
-            raise InvalidRequest("This model's directory has no tokenizer; send token ids instead of text.", param="input")
+            raise InvalidRequest(
+                "This model's directory has no tokenizer; send token ids instead of text.", param="input"
+            )
         if keep is None:
             for index, text in enumerate(texts):
                 if self._tokenizer.exceeds(text, self._max_length):
                     raise self._too_long(index, f"more than {self._max_length}")
         return self._tokenizer.encode(
-            texts, add_special_tokens=tokenization.add_special_tokens, keep=keep, side=tokenization.truncation_side
+            texts,
+            add_special_tokens=tokenization.add_special_tokens,
+            keep=keep,
+            side=tokenization.truncation_side,
         )
 
     def _too_long(self, index: int, length: str) -> InvalidRequest:

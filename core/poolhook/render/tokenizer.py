@@ -104,7 +104,9 @@ class TextTokenizer:
             )
         # A huge text is cut to a prefix before it is tokenized: it must not cost its whole length.
         huge = [keep is not None and side == "right" and len(text) > keep * _HUGE for text in texts]
-        whole = iter(self._encode_batch([t for t, is_huge in zip(texts, huge, strict=True) if not is_huge], add_special_tokens))
+        whole = iter(
+            self._encode_batch([t for t, is_huge in zip(texts, huge, strict=True) if not is_huge], add_special_tokens)
+        )
         encoded = []
         for text, is_huge in zip(texts, huge, strict=True):
             encoding = None if is_huge else next(whole)
@@ -119,7 +121,9 @@ class TextTokenizer:
 
     def _encode_batch(self, texts: Sequence[str], add_special_tokens: bool) -> list[Encoding]:
         try:
-            encodings: list[Encoding] = self._tokenizer.encode_batch_fast(list(texts), add_special_tokens=add_special_tokens)
+            encodings: list[Encoding] = self._tokenizer.encode_batch_fast(
+                list(texts), add_special_tokens=add_special_tokens
+            )
         except (TypeError, UnicodeEncodeError) as error:
             raise _not_unicode(texts) from error
         return encodings
@@ -165,6 +169,7 @@ def _not_unicode(texts: Sequence[str]) -> InvalidRequest:
             text.encode()
         except UnicodeEncodeError as error:
             return InvalidRequest(
-                f"Text {index} is no valid Unicode: it has a lone surrogate at position {error.start}.", param="input"
+                f"Text {index} is no valid Unicode: it has a lone surrogate at position {error.start}.",
+                param="input",
             )
     return InvalidRequest("A text can't be tokenized.", param="input")

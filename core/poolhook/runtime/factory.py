@@ -69,7 +69,8 @@ class PoolingIOProcessors:
                 param="data",
             )
         raise InvalidRequest(
-            f"Task {task!r} is not supported. Supported tasks: {', '.join(self.supported_tasks)}.", param="task"
+            f"Task {task!r} is not supported. Supported tasks: {', '.join(self.supported_tasks)}.",
+            param="task",
         )
 
     def close(self) -> None:

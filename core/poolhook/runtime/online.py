@@ -20,7 +20,7 @@ class OnlineRunner:
     """Serves requests on an event loop.
 
     A request takes two hops into the thread pool, one from `parse_data` through render and one for post-processing,
-    both inside one `contextvars` context; `prefetch_online` alone runs on the loop, and then parts the first hop in two.
+    both inside one `contextvars` context; `prefetch_online` alone runs on the loop, and parts the first hop in two.
 
     Args:
         runtime: what serves.
@@ -31,8 +31,12 @@ class OnlineRunner:
         self._runtime = runtime
         self._pool = ThreadPoolExecutor(threads, thread_name_prefix="poolhook-io")
 
-    async def run(self, request: PoolingRequest) -> Answer:
-        """Serve `request` and return the route's answer. Cancelling it withdraws what still waits for the engine.
+    async def run(self, request: PoolingRequest, deliver: Callable[[Route, Answer], T]) -> T:
+        """Serve `request`. Cancelling it withdraws what still waits for the engine.
+
+        Args:
+            request: what is asked for.
+            deliver: makes the face's answer of the route's; runs in the last hop, since it may have much to write.
 
         Raises:
             InvalidRequest: the request can't be served as it stands.
@@ -47,13 +51,13 @@ class OnlineRunner:
             prepared = await self._prepare(route, ctx, data, hop)
             ctx.stage = "engine"
             computed = await _gather(self._runtime.engine.submit(prepared.missing))
-            answer = await hop(lambda: conclude(route, ctx, prepared, computed))
+            delivered = await hop(lambda: deliver(route, conclude(route, ctx, prepared, computed)))
         except BaseException as error:
             failure = error
             await hop(lambda: _end(route, ctx, failure))
             raise
         await hop(lambda: route.finish(ctx))
-        return answer
+        return delivered
 
     def close(self) -> None:
         """Wait for running hops and end the threads."""

@@ -82,9 +82,7 @@ def build_runtime(config: RuntimeConfig) -> Runtime:
     return Runtime(spec, built.core, Renderer(tokenizer, spec.max_length), processors)
 
 
-def _processors(
-    config: RuntimeConfig, spec: ModelSpec, computed: tuple[PoolingTask, ...]
-) -> PoolingIOProcessors:
+def _processors(config: RuntimeConfig, spec: ModelSpec, computed: tuple[PoolingTask, ...]) -> PoolingIOProcessors:
     chosen = spec.io_processor_plugins if config.io_processor_plugins is None else config.io_processor_plugins
     supported = in_order([*computed, "plugin"]) if chosen else computed
     task = ModelConfig(spec.architecture, config.pooler_config).get_pooling_task(supported)

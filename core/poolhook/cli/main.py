@@ -1,0 +1,60 @@
+"""The entry point: which command is which module, and what a mistake looks like."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+
+from cyclopts import App, CycloptsError
+
+from poolhook._version import __version__
+from poolhook.errors import ClientError, ConfigError, PluginContractError, PluginLoadError, PoolhookError
+
+MISTAKE = 2
+"""Exit code for what the user can put right: a wrong option, model, plugin or input."""
+FAILURE = 1
+INTERRUPTED = 130
+
+app = App(
+    name="poolhook",
+    help="Serve pooling models: embeddings, and whatever a plugin makes of them.",
+    version=__version__,
+    version_flags=["--version"],
+)
+# By import path: a command's module is imported when it is needed.
+app.command("poolhook.cli.embed:embed", name="embed", help="Embed texts, or the lines of a file.")
+app.command("poolhook.cli.serve:serve", name="serve", help="Serve a model over HTTP.")
+app.command(
+    "poolhook.cli.info:info",
+    name="info",
+    help="Show what a model directory says, and what poolhook makes of it.",
+)
+app.command("poolhook.cli.plugins:app", name="plugins", help="Look at installed plugins.")
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Run the command line and exit.
+
+    Args:
+        arguments: what follows the program's name; None takes it from `sys.argv`.
+    """
+    try:
+        app(arguments, exit_on_error=False, print_error=False, result_action="return_value")
+    except CycloptsError as error:
+        _stop(MISTAKE, f"{' '.join(str(error).split())} Try `poolhook --help`.")
+    except (ConfigError, ClientError, PluginLoadError, PluginContractError) as error:
+        _stop(MISTAKE, str(error))
+    except PoolhookError as error:
+        _stop(FAILURE, str(error))
+    except BrokenPipeError:
+        # The reader has had enough; Python must not complain about it when it flushes at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(FAILURE)
+    except KeyboardInterrupt:
+        sys.exit(INTERRUPTED)
+
+
+def _stop(code: int, message: str) -> None:
+    print(f"poolhook: {message}", file=sys.stderr)
+    sys.exit(code)
