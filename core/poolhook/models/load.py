@@ -52,7 +52,7 @@ def load_model(spec: ModelSpec, device: torch.device, dtype: torch.dtype) -> Pre
     missing = sorted(report["missing_keys"])
     if missing:
         raise ModelError(
-            f"The weights in {path} lack {len(missing)} of {spec.architecture}'s ({shorten(', '.join(missing))});  "
+            f"The weights in {path} lack {len(missing)} of the tensors ({shorten(', '.join(missing))}); "
             "served as it is, the model would answer with random numbers."
         )
     loaded: PreTrainedModel = model.to(device).eval().requires_grad_(False)
