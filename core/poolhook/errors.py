@@ -34,11 +34,17 @@ def describe_problems(problems: Iterable[Mapping[str, Any]]) -> tuple[str, str |
     Args:
         problems: as `ValidationError.errors()` gives them.
     """
-    described = [(".".join(map(str, problem["loc"])), problem["msg"]) for problem in problems]
+    described = [(".".join(map(str, problem["loc"])), _described(problem)) for problem in problems]
     lines = [f"{field}: {message}" if field else message for field, message in described[:_MAX_PROBLEMS]]
     if len(described) > _MAX_PROBLEMS:
         lines.append(f"and {len(described) - _MAX_PROBLEMS} more")
     return "; ".join(lines), (described[0][0] or None) if described else None
+
+
+def _described(problem: Mapping[str, Any]) -> str:
+    if problem["type"] == "extra_forbidden":
+        return "there is no such field"
+    return str(problem["msg"]).removeprefix("Value error, ")
 
 
 class PoolhookError(Exception):

@@ -58,6 +58,8 @@ async def _on_invalid_body(_: Request, error: Any) -> JSONResponse:
     problems = [{**problem, "loc": problem["loc"][1:]} for problem in error.errors()]  # less its leading "body"
     if problems and problems[0]["type"] == "json_invalid":
         return error_response(HTTPStatus.BAD_REQUEST, f"The body is not valid JSON: {problems[0]['ctx']['error']}")
+    if problems and not problems[0]["loc"] and problems[0]["type"] in ("model_attributes_type", "dict_type"):
+        return error_response(HTTPStatus.BAD_REQUEST, "Send a JSON object, with Content-Type: application/json.")
     text, field = describe_problems(problems)
     return error_response(HTTPStatus.BAD_REQUEST, f"The request is invalid: {shorten(text, 1000)}", field)
 

@@ -1,0 +1,14 @@
+"""One real server with the real model for this folder."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from servers import Server, running_server
+
+
+@pytest.fixture(scope="session")
+def server() -> Iterator[Server]:
+    with running_server("demo", "--device", "cpu") as running:
+        yield running
