@@ -6,9 +6,10 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from tiny import save_tiny_model
 
+from plugins_fixture import best_sentence_installed  # noqa: F401 (a fixture is found by its name)
 from poolhook import LLM
+from tiny import save_tiny_model
 
 
 @pytest.fixture(scope="session")
