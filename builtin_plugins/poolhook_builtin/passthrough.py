@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from poolhook.errors import InvalidRequest
 from poolhook.outputs import PoolingOutput, PoolingRequestOutput
 from poolhook.plugins import IOProcessor, Prompt, RequestContext
 from poolhook_builtin.prompts import PromptsInput, one_for_each, parse_prompts
@@ -15,7 +16,14 @@ class PassthroughIOProcessor(IOProcessor[PromptsInput, list[PoolingRequestOutput
 
     def parse_data(self, ctx: RequestContext, data: Any) -> PromptsInput:
         """Read `{"input": prompts}`."""
-        return parse_prompts(ctx, data)
+        parsed = parse_prompts(ctx, data)
+        if parsed.prompt_name is not None:
+            raise InvalidRequest(
+                "prompt_name is not for task 'plugin', which passes prompts through as they are. Put the model's prompt "
+                "before each text yourself.",
+                param="prompt_name",
+            )
+        return parsed
 
     def pre_process(self, ctx: RequestContext, request: PromptsInput) -> Sequence[Prompt]:
         """The prompts as they came."""

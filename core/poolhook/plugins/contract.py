@@ -8,11 +8,12 @@ from difflib import get_close_matches
 from typing import Any
 
 from poolhook.errors import PluginContractError
-from poolhook.plugins.base import IOProcessor, Plugin, Wrapper
+from poolhook.plugins.base import IOProcessor, Plugin, Settings, Wrapper
 from poolhook.plugins.hookspecs import ANSWER_STAGES, HOOKS
 from poolhook.registry import IO_PROCESSORS, WRAPPERS, PluginRef
 
 _BASES: dict[str, type[Plugin]] = {IO_PROCESSORS: IOProcessor, WRAPPERS: Wrapper}
+_OF_PROCESSORS = ("pre_process", "post_process")  # what a processor's hooks of both faces default to
 _SIMILAR = 0.84  # of difflib's ratio: `post_proces_online` is caught, `parse_sentences` is not
 
 
@@ -28,7 +29,8 @@ def check_class(ref: PluginRef, plugin_class: object) -> type[Plugin]:
         raise PluginContractError(
             str(ref), f"{ref.target} is {what}, not a subclass of {base.__module__}.{base.__name__}."
         )
-    problems = [problem for name in _public_methods(plugin_class) for problem in _problems(plugin_class, base, name)]
+    names = sorted({*_public_methods(plugin_class), *(name for name in HOOKS if hasattr(plugin_class, name))})
+    problems = [problem for name in names for problem in _problems(plugin_class, base, name)]
     missing = sorted(getattr(plugin_class, "__abstractmethods__", ()))
     if missing:
         problems.insert(0, f"it does not define {', '.join(missing)}")
@@ -44,9 +46,14 @@ def _public_methods(plugin_class: type) -> list[str]:
 def _problems(plugin_class: type, base: type[Plugin], name: str) -> Iterator[str]:
     method = inspect.getattr_static(plugin_class, name)
     if name == "Settings":
+        if not (isinstance(method, type) and issubclass(method, Settings)):
+            yield f"Settings must be a subclass of {Settings.__module__}.Settings"
         return
     template = HOOKS.get(name) or getattr(base, name, None)
     if template is None:
+        if base is Wrapper and name in _OF_PROCESSORS:
+            yield f"{name} is no hook of wrappers; go around {name}_offline and {name}_online"
+            return
         similar = get_close_matches(name, [*HOOKS, *_public_methods(base)], n=1, cutoff=_SIMILAR)
         if similar:
             yield f"{name} is no hook; did you mean {similar[0]}? (start the name with _ if it is a helper)"
@@ -57,17 +64,26 @@ def _problems(plugin_class: type, base: type[Plugin], name: str) -> Iterator[str
         yield f"{name} must be a plain method, not a {type(method).__name__}"
         return
     if inspect.iscoroutinefunction(method) or inspect.isasyncgenfunction(method):
-        yield f"{name} is async, but nothing awaits it: hooks are plain functions (fetch in prefetch_online)"
+        yield (
+            f"{name} is async, but nothing awaits it: hooks are plain functions, and prefetch_online returns what is "
+            "to be awaited"
+        )
     yield from _signature_problems(name, method, template)
     yield from _role_problems(base, name, method)
 
 
 def _signature_problems(name: str, method: Any, template: Any) -> Iterator[str]:
     allowed = list(inspect.signature(template).parameters)[1:]
-    given = list(inspect.signature(method).parameters.values())[1:]
+    all_given = list(inspect.signature(method).parameters.values())
+    if not all_given or all_given[0].name in allowed:
+        yield f"{name} does not take self first"
+        return
+    given = all_given[1:]
     for parameter in given:
         if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD):
             yield f"{name} takes {parameter}, which hooks are never given"
+        elif parameter.kind is parameter.KEYWORD_ONLY:
+            yield f"{name} takes {parameter.name!r} by keyword only, but hooks are given their arguments by position"
         elif parameter.name not in allowed:
             yield f"{name} has an argument {parameter.name!r}; its arguments are {', '.join(allowed) or 'none'}"
         elif parameter.default is not parameter.empty:

@@ -130,7 +130,8 @@ class PluginWithIOProcessorPlugins:
                     f"Several IO processors are served: say which with `plugin`: {names}.", param="plugin"
                 )
             return next(iter(self.by_name.values())), request.data
-        route = self.by_name.get(request.plugin)
+        # Compared, not looked up: a Python caller may have passed something that can't be hashed.
+        route = next((route for name, route in self.by_name.items() if name == request.plugin), None)
         if route is None:
             raise InvalidRequest(
                 f"IO processor {shorten(request.plugin)!r} is not served here. Served: {names}.",

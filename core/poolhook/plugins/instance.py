@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, NoReturn
 
 from pydantic import ValidationError
 
-from poolhook.errors import ConfigError, PluginLoadError, PluginStageError, PoolhookError
+from poolhook.errors import (
+    ClientError,
+    ConfigError,
+    DeadlineExceeded,
+    PluginError,
+    PluginLoadError,
+    PluginStageError,
+)
 from poolhook.plugins.base import Plugin, Settings
 from poolhook.plugins.context import ModelInfo
 from poolhook.plugins.contract import check_class
@@ -41,12 +49,13 @@ class PluginInstance:
 
     def _call(self, stage: str, **arguments: Any) -> None:
         hook: Callable[..., Any] = getattr(self.plugin, stage)
-        code = hook.__func__.__code__  # type: ignore[attr-defined]
-        taken = code.co_varnames[1 : code.co_argcount]
         try:
-            hook(**{name: arguments[name] for name in taken})
+            hook(*(arguments[name] for name in inspect.signature(hook).parameters))
+        except PluginError:
+            raise
         except Exception as error:
-            raise_named(self.ref, stage, error)
+            # No caller waits here, so whatever it raised is the plugin's own.
+            raise PluginStageError(str(self.ref), stage, f"{type(error).__name__}: {error}") from error
 
 
 def instantiate(ref: PluginRef, options: Mapping[str, Any]) -> PluginInstance:
@@ -59,13 +68,14 @@ def instantiate(ref: PluginRef, options: Mapping[str, Any]) -> PluginInstance:
     """
     plugin_class = check_class(ref, load(ref))
     try:
-        settings = plugin_class.Settings.model_validate(dict(options))
+        settings = plugin_class.Settings.model_validate(options)
     except ValidationError as error:
+        allowed = ", ".join(plugin_class.Settings.model_fields) or "none"
         problems = (
             f"Plugin {ref.name!r} option {'.'.join(map(str, item['loc'])) or '(all)'!r}: {item['msg']}"
             for item in error.errors(include_url=False)
         )
-        raise ConfigError("; ".join(problems)) from error
+        raise ConfigError(f"{'; '.join(problems)}. Its options: {allowed}.") from error
     try:
         plugin = plugin_class()
     except Exception as error:
@@ -74,7 +84,7 @@ def instantiate(ref: PluginRef, options: Mapping[str, Any]) -> PluginInstance:
 
 
 def raise_named(ref: PluginRef, stage: str, error: Exception) -> NoReturn:
-    """Raise `error` again as the fault of `ref`, unless it already says whose it is (the caller's, or a plugin's)."""
-    if isinstance(error, PoolhookError):
+    """Raise `error` again as the fault of `ref`, unless it already says whose it is: the caller's, or a plugin's."""
+    if isinstance(error, ClientError | PluginError | DeadlineExceeded):
         raise error
     raise PluginStageError(str(ref), stage, f"{type(error).__name__}: {error}") from error

@@ -11,7 +11,7 @@ import pluggy
 from pluggy import HookimplOpts
 from pydantic import ValidationError
 
-from poolhook.errors import InvalidRequest, describe_problems
+from poolhook.errors import InvalidRequest, PluginContractError, describe_problems
 from poolhook.plugins.hookspecs import HOOKS, PROJECT, HookSpecs
 from poolhook.plugins.instance import PluginInstance, raise_named
 
@@ -69,12 +69,40 @@ def _own_generator(hook: Callable[..., Any], instance: PluginInstance, stage: st
     @wraps(hook)
     def owned(*args: Any) -> Generator[Any, Any, Any]:
         try:
-            return (yield from hook(*args))
+            return (yield from _around_once(hook(*args), instance, stage))
         except Exception as error:
             # What came through from inside already names its owner and passes.
             _raise(instance, stage, error)
 
     return owned
+
+
+def _around_once(wrapper: Generator[Any, Any, Any], instance: PluginInstance, stage: str) -> Generator[Any, Any, Any]:
+    """Drive a wrapper's generator, and say whose it is if it does not yield exactly once and return an answer."""
+
+    def broken(problem: str) -> PluginContractError:
+        return PluginContractError(
+            str(instance.ref), f"{stage} {problem}; write `result = yield`, then `return result`."
+        )
+
+    try:
+        next(wrapper)
+    except StopIteration:
+        raise broken("returned without a yield") from None
+    inside: Any = None
+    try:
+        try:
+            inside = yield
+        except BaseException as error:
+            wrapper.throw(error)
+        else:
+            wrapper.send(inside)
+    except StopIteration as end:
+        if end.value is None and inside is not None:
+            raise broken("returned nothing in place of the answer") from None
+        return end.value
+    wrapper.close()
+    raise broken("yielded more than once")
 
 
 def _raise(instance: PluginInstance, stage: str, error: Exception) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Awaitable, Iterator, Sequence
+from inspect import isawaitable
 from typing import Any
 
 from poolhook.engine import EngineInput
@@ -45,7 +46,7 @@ class Route:
         self._manager.check_pending()
         self._check_answers()
         self._hook = self._manager.hook
-        self.prefetches = bool(self._hook.prefetch_online.get_hookimpls())
+        self.prefetches = bool(self._answering("prefetch_online"))
 
     @property
     def plugins(self) -> tuple[PluginInstance, ...]:
@@ -58,9 +59,15 @@ class Route:
         return self._hook.parse_data(ctx=ctx, data=data)
 
     def prefetch_online(self, ctx: RequestContext, request: Any) -> Sequence[Awaitable[Any]]:
-        """What to await before `pre_process`."""
+        """What to await before `pre_process`.
+
+        Raises:
+            PluginContractError: the processor returned something that can't be awaited.
+        """
         ctx.stage = "prefetch_online"
-        awaitables: Sequence[Awaitable[Any]] = self._hook.prefetch_online(ctx=ctx, request=request)
+        awaitables = self._hook.prefetch_online(ctx=ctx, request=request)
+        if not isinstance(awaitables, list | tuple) or not all(map(isawaitable, awaitables)):
+            raise self._broken(ctx.stage, f"must return a list of awaitables, not {_describe(awaitables)}")
         return awaitables
 
     def pre_process(self, ctx: RequestContext, request: Any) -> list[Prompt]:
@@ -74,7 +81,7 @@ class Route:
         try:
             return as_prompts(prompts)
         except InvalidRequest as error:
-            raise self._broken(f"{ctx.stage} must return prompts: {error}") from error
+            raise self._broken(ctx.stage, f"must return prompts: {error}") from error
 
     def merge_pooling_params(self, ctx: RequestContext, prompts: Sequence[Prompt]) -> list[PoolingParams]:
         """One `PoolingParams` for each prompt, each with its task.
@@ -85,16 +92,17 @@ class Route:
         ctx.stage = "merge_pooling_params"
         merged = self._hook.merge_pooling_params(ctx=ctx, prompts=prompts, params=ctx.params)
         if not isinstance(merged, list | tuple) or not all(isinstance(params, PoolingParams) for params in merged):
-            raise self._broken(f"merge_pooling_params must return a list of PoolingParams, not {type(merged).__name__}")
+            raise self._broken(ctx.stage, f"must return a list of PoolingParams, not {_describe(merged)}")
         if len(merged) != len(prompts):
-            raise self._broken(f"merge_pooling_params returned {len(merged)} PoolingParams for {len(prompts)} prompts")
+            raise self._broken(ctx.stage, f"returned {len(merged)} PoolingParams for {len(prompts)} prompts")
         return [p if p.task is not None else p.model_copy(update={"task": self.task}) for p in merged]
 
     def lookup(self, ctx: RequestContext, inputs: Sequence[EngineInput]) -> list[PoolingOutput | None]:
         """For each input what the first wrapper that knows it says, or None.
 
         Raises:
-            PluginContractError: a wrapper answered another number of inputs than it was asked for.
+            PluginContractError: a wrapper answered another number of inputs than it was asked for, or something that
+                is no output.
         """
         ctx.stage = "lookup"
         found: list[PoolingOutput | None] = [None] * len(inputs)
@@ -103,10 +111,14 @@ class Route:
             if not missing:
                 break
             answers = _call(implementation, ctx=ctx, inputs=[inputs[i] for i in missing])
-            if not isinstance(answers, list | tuple) or len(answers) != len(missing):
+            if (
+                not isinstance(answers, list | tuple)
+                or len(answers) != len(missing)
+                or not all(answer is None or isinstance(answer, PoolingOutput) for answer in answers)
+            ):
                 raise PluginContractError(
                     implementation.plugin_name,
-                    f"lookup must return a list of {len(missing)} outputs or Nones",
+                    f"lookup must return a list of {len(missing)}, PoolingOutputs or Nones, not {_describe(answers)}.",
                 )
             for i, answer in zip(missing, answers, strict=True):
                 found[i] = answer
@@ -144,13 +156,28 @@ class Route:
         yield from reversed(implementations)
 
     def _check_answers(self) -> None:
-        for stage in ANSWER_STAGES:
-            answering = [i for i in getattr(self._manager.hook, stage).get_hookimpls() if not i.wrapper]
+        for stage in sorted(ANSWER_STAGES):
+            answering = self._answering(stage)
             if len(answering) > 1 or (not answering and stage != "prefetch_online"):
-                raise self._broken(f"{stage} must have exactly one implementation on a route, not {len(answering)}")
+                raise self._broken(stage, f"must have exactly one implementation on a route, not {len(answering)}")
 
-    def _broken(self, problem: str) -> PluginContractError:
-        return PluginContractError(str(self.processor.ref), f"{problem}.")
+    def _answering(self, stage: str) -> list[Any]:
+        implementations: list[Any] = getattr(self._manager.hook, stage).get_hookimpls()
+        return [implementation for implementation in implementations if not implementation.wrapper]
+
+    def _broken(self, stage: str, problem: str) -> PluginContractError:
+        implementations = getattr(self._manager.hook, stage).get_hookimpls()
+        around = ", ".join(implementation.plugin_name for implementation in implementations if implementation.wrapper)
+        suspects = f" (unless a wrapper around it is to blame: {around})" if around else ""
+        return PluginContractError(str(self.processor.ref), f"{stage} {problem.removesuffix('.')}{suspects}.")
+
+
+def _describe(value: Any) -> str:
+    """The type of what was returned, and for a list its length and the types in it."""
+    if isinstance(value, list | tuple):
+        kinds = ", ".join(sorted({type(item).__name__ for item in value})) or "nothing"
+        return f"a {type(value).__name__} of {len(value)} ({kinds})"
+    return type(value).__name__
 
 
 def _call(implementation: Any, **arguments: Any) -> Any:

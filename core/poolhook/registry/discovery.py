@@ -7,13 +7,18 @@ repeated names silently; a server must do none of these.
 from __future__ import annotations
 
 import json
+import logging
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, reduce
+from operator import and_
 
 from importlib_metadata import Distribution
 from packaging.requirements import InvalidRequirement, Requirement
+from packaging.specifiers import SpecifierSet
 from packaging.utils import canonicalize_name
+
+logger = logging.getLogger(__name__)
 
 IO_PROCESSORS = "poolhook.io_processors"
 WRAPPERS = "poolhook.wrappers"
@@ -53,12 +58,16 @@ def installed_plugins() -> tuple[PluginRef, ...]:
     found: dict[PluginRef, None] = {}
     seen: set[str] = set()
     for distribution in Distribution.discover():
-        name = _name(distribution)
-        # The first on sys.path is the one that imports would find; later copies are shadowed.
-        if name is None or canonicalize_name(name) in seen:
-            continue
-        seen.add(canonicalize_name(name))
-        found.update(dict.fromkeys(_plugins_of(distribution, name)))
+        try:
+            name = distribution.metadata["Name"]
+            # The first on sys.path is the one that imports would find; later copies are shadowed.
+            if canonicalize_name(name) in seen:
+                continue
+            seen.add(canonicalize_name(name))
+            found.update(dict.fromkeys(_plugins_of(distribution, name)))
+        except Exception as error:
+            # Damage comes in many kinds, and one damaged package must not take every plugin with it.
+            _report_damage(distribution, error)
     return tuple(sorted(found, key=lambda ref: (ref.group, ref.name, ref.distribution)))
 
 
@@ -72,7 +81,7 @@ def _plugins_of(distribution: Distribution, name: str) -> Iterator[PluginRef]:
         yield PluginRef(
             name=point.name,
             group=point.group,
-            target=point.value,
+            target=_target(point.value),
             distribution=name,
             version=distribution.version,
             requires=requires,
@@ -80,13 +89,29 @@ def _plugins_of(distribution: Distribution, name: str) -> Iterator[PluginRef]:
         )
 
 
-def _name(distribution: Distribution) -> str | None:
-    # A half-removed package leaves a directory without metadata behind, and then has no name.
-    metadata = distribution.metadata
-    return None if metadata is None else metadata["Name"]
+def _target(value: str) -> str:
+    """`module:attribute`, without the spaces and the deprecated extras that an entry point may have."""
+    return "".join(value.partition("[")[0].split())
+
+
+def _report_damage(distribution: Distribution, error: Exception) -> None:
+    # Half-removed packages are common and nobody's business; one that has plugins is what somebody will look for.
+    try:
+        ours = "poolhook." in (distribution.read_text("entry_points.txt") or "")
+    except Exception:
+        ours = True
+    logger.log(
+        logging.WARNING if ours else logging.DEBUG,
+        "Skipped a package in %s whose metadata can't be read (%s: %s). Install it again, or remove its remains.",
+        distribution.locate_file(""),
+        type(error).__name__,
+        error,
+    )
 
 
 def _requirement_on_poolhook(distribution: Distribution) -> str | None:
+    """Everything that it requires of poolhook, as one requirement."""
+    applying: list[SpecifierSet] = []
     for text in distribution.requires or ():
         try:
             requirement = Requirement(text)
@@ -94,8 +119,10 @@ def _requirement_on_poolhook(distribution: Distribution) -> str | None:
             continue
         applies = requirement.marker is None or requirement.marker.evaluate({"extra": ""})
         if canonicalize_name(requirement.name) == "poolhook" and applies:
-            return f"poolhook{requirement.specifier}"
-    return None
+            applying.append(requirement.specifier)
+    if not applying:
+        return None
+    return f"poolhook{reduce(and_, applying)}"
 
 
 def _is_editable(distribution: Distribution) -> bool:

@@ -8,10 +8,11 @@ from collections.abc import Iterable
 from functools import reduce
 
 from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
 from packaging.version import Version
 
 from poolhook._version import __version__
-from poolhook.errors import ConfigError, PluginLoadError
+from poolhook.errors import ConfigError, PluginLoadError, shorten
 from poolhook.registry.discovery import GROUPS, PluginRef, installed_plugins
 
 logger = logging.getLogger(__name__)
@@ -26,9 +27,7 @@ def select(name: str, group: str, installed: Iterable[PluginRef] | None = None) 
     everything = installed_plugins() if installed is None else tuple(installed)
     candidates = [ref for ref in everything if ref.group == group]
     distribution, _, bare_name = name.rpartition(":")
-    matches = [
-        ref for ref in candidates if ref.name == bare_name and (not distribution or ref.distribution == distribution)
-    ]
+    matches = [ref for ref in candidates if ref.name == bare_name and _is_from(distribution, ref)]
     if len(matches) == 1:
         return matches[0]
     if matches:
@@ -57,6 +56,10 @@ def load(ref: PluginRef) -> object:
         ) from error
 
 
+def _is_from(distribution: str, ref: PluginRef) -> bool:
+    return not distribution or canonicalize_name(distribution) == canonicalize_name(ref.distribution)
+
+
 def _check_version(ref: PluginRef) -> None:
     if ref.distribution == "poolhook":
         return
@@ -77,8 +80,12 @@ def _not_installed(
     name: str, bare_name: str, group: str, candidates: list[PluginRef], everything: tuple[PluginRef, ...]
 ) -> str:
     kind = group.removeprefix("poolhook.")
-    elsewhere = next((ref for ref in everything if ref.name == bare_name and ref.group != group), None)
+    distribution = name.rpartition(":")[0]
+    elsewhere = next(
+        (ref for ref in everything if ref.name == bare_name and ref.group != group and _is_from(distribution, ref)),
+        None,
+    )
     if elsewhere is not None and elsewhere.group in GROUPS:
         return f"Plugin {name!r} is installed, but as one of {elsewhere.group.removeprefix('poolhook.')}, not {kind}."
     names = ", ".join(sorted({ref.name for ref in candidates})) or "none"
-    return f"No plugin named {name!r} is installed in {kind}. Installed: {names}. See `poolhook plugins list`."
+    return f"No plugin named {shorten(name)!r} is installed in {kind}. Installed: {names}. See `poolhook plugins list`."

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import logging
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from poolhook.errors import ConfigError, InvalidRequest, PluginStageError
+from poolhook.errors import ConfigError, InvalidRequest, PluginError, shorten
 from poolhook.plugins import (
     DataRequest,
     Dispatcher,
@@ -20,7 +21,7 @@ from poolhook.plugins import (
     TaskDispatcher,
     instantiate,
 )
-from poolhook.registry import IO_PROCESSORS, WRAPPERS, installed_plugins, select
+from poolhook.registry import IO_PROCESSORS, WRAPPERS, PluginRef, installed_plugins, select
 from poolhook.tasks import PoolingTask, in_order
 
 logger = logging.getLogger(__name__)
@@ -93,39 +94,37 @@ def init_pooling_io_processors(
         task: the selected task.
         io_processor_plugins: names of installed processors, each a route of task `plugin`.
         wrappers: names of installed wrappers for every route, the first outermost.
-        plugin_config: options for each plugin, by its name.
+        plugin_config: options for each plugin, by its name or its `distribution:name`.
 
     Raises:
         ConfigError: a name is not installed or is ambiguous, or an option is wrong.
         PluginError: a selected plugin can't be imported, breaks the contract or fails to start.
     """
-    options = dict(plugin_config or {})
+    options = _Options(plugin_config or {})
 
-    def make(name: str, group: str) -> PluginInstance:
-        ref = select(name, group)
-        return instantiate(ref, options.pop(ref.name, {}))
+    def make(ref: PluginRef) -> PluginInstance:
+        return instantiate(ref, options.of(ref))
 
-    around = [make(name, WRAPPERS) for name in _without_repeats(wrappers, "wrapper")]
-    chosen = [make(name, IO_PROCESSORS) for name in _without_repeats(io_processor_plugins, "IO processor")]
-    names = [instance.ref.name for instance in chosen]
+    def make_built_in(task: PoolingTask) -> PluginInstance:
+        return make(select(f"{_BUILT_IN}:{task}", IO_PROCESSORS))
+
+    around = [make(ref) for ref in _select_all(wrappers, WRAPPERS, "wrapper")]
+    chosen = _by_name(make(ref) for ref in _select_all(io_processor_plugins, IO_PROCESSORS, "IO processor"))
     default_task = "plugin" if "plugin" in model_info.supported_tasks else next(iter(model_info.supported_tasks))
 
     dispatchers: dict[PoolingTask, Dispatcher] = {}
     for supported in model_info.supported_tasks:
         if supported != "plugin":
-            built_in = make(f"{_BUILT_IN}:{supported}", IO_PROCESSORS)
-            dispatchers[supported] = TaskDispatcher(Route(supported, supported, built_in, around), names)
+            route = Route(supported, supported, make_built_in(supported), around)
+            dispatchers[supported] = TaskDispatcher(route, tuple(chosen))
     if chosen:
         dispatchers["plugin"] = PluginWithIOProcessorPlugins(
-            {instance.ref.name: Route(instance.ref.name, default_task, instance, around) for instance in chosen}
+            {name: Route(name, default_task, instance, around) for name, instance in chosen.items()}
         )
     elif "plugin" in model_info.supported_tasks:
-        passthrough = make(f"{_BUILT_IN}:plugin", IO_PROCESSORS)
-        dispatchers["plugin"] = PluginWithoutIOProcessorPlugins(
-            Route("plugin", "plugin", passthrough, around), _choosable()
-        )
-    if options:
-        raise ConfigError(f"plugin_config has options for {', '.join(options)}, which no selected plugin is called.")
+        route = Route("plugin", "plugin", make_built_in("plugin"), around)
+        dispatchers["plugin"] = PluginWithoutIOProcessorPlugins(route, _choosable())
+    options.check_all_taken()
     processors = PoolingIOProcessors(dispatchers, task)
     _startup(processors.plugins, model_info)
     return processors
@@ -137,10 +136,49 @@ def _choosable() -> list[str]:
     )
 
 
-def _without_repeats(names: Sequence[str], kind: str) -> Sequence[str]:
-    if len(set(names)) != len(names):
+class _Options:
+    """The options of each plugin, and which of them some plugin took."""
+
+    def __init__(self, by_name: Mapping[str, Mapping[str, Any]]) -> None:
+        self._by_name = by_name
+        self._taken: set[str] = set()
+        self._selected: list[str] = []
+
+    def of(self, ref: PluginRef) -> Mapping[str, Any]:
+        self._selected.append(ref.name)
+        for name in (f"{ref.distribution}:{ref.name}", ref.name):
+            if name in self._by_name:
+                self._taken.add(name)
+                return self._by_name[name]
+        return {}
+
+    def check_all_taken(self) -> None:
+        left = [name for name in self._by_name if name not in self._taken]
+        if left:
+            raise ConfigError(
+                f"plugin_config has options for {shorten(', '.join(left))}, which no selected plugin is called. "
+                f"Selected: {', '.join(dict.fromkeys(self._selected))}."
+            )
+
+
+def _select_all(names: Sequence[str], group: str, kind: str) -> list[PluginRef]:
+    names = [names] if isinstance(names, str) else names
+    refs = [select(name, group) for name in names]
+    # Compared as plugins: one may be named with its distribution and without.
+    if len(set(refs)) != len(refs):
         raise ConfigError(f"A {kind} was selected twice: {', '.join(names)}.")
-    return names
+    return refs
+
+
+def _by_name(instances: Iterable[PluginInstance]) -> dict[str, PluginInstance]:
+    """By plain name, or by `distribution:name` where two were chosen that share theirs."""
+    made = list(instances)
+    count = Counter(instance.ref.name for instance in made)
+    return {
+        ref.name if count[ref.name] == 1 else f"{ref.distribution}:{ref.name}": instance
+        for instance in made
+        for ref in (instance.ref,)
+    }
 
 
 def _startup(plugins: Sequence[PluginInstance], model_info: ModelInfo) -> None:
@@ -149,7 +187,7 @@ def _startup(plugins: Sequence[PluginInstance], model_info: ModelInfo) -> None:
         for plugin in plugins:
             plugin.startup(model_info)
             started.append(plugin)
-    except Exception:
+    except BaseException:
         _shutdown(started)
         raise
 
@@ -158,5 +196,5 @@ def _shutdown(plugins: Iterable[PluginInstance]) -> None:
     for plugin in plugins:
         try:
             plugin.shutdown()
-        except PluginStageError as error:
-            logger.error("%s", error, exc_info=error.__cause__)
+        except PluginError as error:
+            logger.error("%s", error, exc_info=error.__cause__ or error)

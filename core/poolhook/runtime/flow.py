@@ -5,7 +5,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from concurrent.futures import Future
 from dataclasses import dataclass
 from typing import Any
 
@@ -67,9 +68,16 @@ def prepare(route: Route, renderer: Renderer, ctx: RequestContext, request: Any)
     return Prepared(known, [item for item, output in zip(ctx.inputs, known, strict=True) if output is None])
 
 
+def withdraw(futures: Iterable[Future[PoolingOutput]]) -> None:
+    """Take back what still waits for the engine."""
+    for future in futures:
+        future.cancel()
+
+
 def conclude(route: Route, ctx: RequestContext, prepared: Prepared, computed: Sequence[PoolingOutput]) -> Answer:
     """From what the engine computed to the answer."""
-    route.store(ctx, prepared.missing, computed)
+    if prepared.missing:
+        route.store(ctx, prepared.missing, computed)
     fresh = iter(computed)
     outputs = [output if output is not None else next(fresh) for output in prepared.known]
     value = route.post_process(ctx, outputs)

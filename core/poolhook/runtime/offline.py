@@ -8,7 +8,7 @@ from typing import Any
 
 from poolhook.outputs import PoolingOutput
 from poolhook.plugins import PoolingRequest
-from poolhook.runtime.flow import Answer, conclude, new_context, prepare
+from poolhook.runtime.flow import Answer, conclude, new_context, prepare, withdraw
 from poolhook.runtime.runtime import Runtime
 
 Watch = Callable[[Sequence["Future[PoolingOutput]"]], Any]
@@ -32,12 +32,13 @@ def run_offline(runtime: Runtime, request: PoolingRequest, watch: Watch | None =
         futures = runtime.engine.submit(prepared.missing)
         if watch is not None:
             watch(futures)
-        return conclude(route, ctx, prepared, [future.result() for future in futures])
+        return conclude(route, ctx, prepared, list(map(Future.result, futures)))
     except BaseException as error:
         # Also when the user presses Ctrl-C: what still waits must not keep the engine busy.
-        for future in futures:
-            future.cancel()
+        withdraw(futures)
         route.fail(ctx, error)
         raise
     finally:
+        # A failed future holds the error, whose traceback holds this frame: without this a circle would keep both.
+        del futures
         route.finish(ctx)

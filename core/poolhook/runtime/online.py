@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextvars import copy_context
+from contextvars import Context, copy_context
+from functools import partial
 from typing import Any, TypeVar
 
 from poolhook.outputs import PoolingOutput
 from poolhook.plugins import PoolingRequest, RequestContext, Route
-from poolhook.runtime.flow import Answer, Prepared, conclude, new_context, prepare
+from poolhook.plugins.instance import raise_named
+from poolhook.runtime.flow import Answer, Prepared, conclude, new_context, prepare, withdraw
 from poolhook.runtime.runtime import Runtime
 
 T = TypeVar("T")
@@ -32,7 +34,7 @@ class OnlineRunner:
         self._pool = ThreadPoolExecutor(threads, thread_name_prefix="poolhook-io")
 
     async def run(self, request: PoolingRequest, deliver: Callable[[Route, Answer], T]) -> T:
-        """Serve `request`. Cancelling it withdraws what still waits for the engine.
+        """Serve `request`. Cancelling it withdraws what still waits for a thread or the engine.
 
         Args:
             request: what is asked for.
@@ -46,47 +48,118 @@ class OnlineRunner:
         """
         route, data = self._runtime.processors.dispatch(request)
         ctx = new_context(route, request, "online")
-        hop = _Hop(self._pool)
+        hops = _Hops(self._pool)
+        ending = _Ending(route, ctx)
         try:
-            prepared = await self._prepare(route, ctx, data, hop)
+            prepared = await self._prepare(route, ctx, data, hops)
             ctx.stage = "engine"
             computed = await _gather(self._runtime.engine.submit(prepared.missing))
-            delivered = await hop(lambda: deliver(route, conclude(route, ctx, prepared, computed)))
+
+            def conclude_and_deliver() -> T:
+                return deliver(route, conclude(route, ctx, prepared, computed))
+
+            return await hops.hop(partial(ending.after, conclude_and_deliver))
         except BaseException as error:
-            failure = error
-            await hop(lambda: _end(route, ctx, failure))
+            await hops.last(partial(ending.fail, error))
             raise
-        await hop(lambda: route.finish(ctx))
-        return delivered
 
     def close(self) -> None:
         """Wait for running hops and end the threads."""
         self._pool.shutdown()
 
-    async def _prepare(self, route: Route, ctx: RequestContext, data: Any, hop: _Hop) -> Prepared:
+    async def _prepare(self, route: Route, ctx: RequestContext, data: Any, hops: _Hops) -> Prepared:
         renderer = self._runtime.renderer
         if not route.prefetches:
-            return await hop(lambda: prepare(route, renderer, ctx, route.parse_data(ctx, data)))
-        request = await hop(lambda: route.parse_data(ctx, data))
-        ctx.fetched = await asyncio.gather(*route.prefetch_online(ctx, request))
-        return await hop(lambda: prepare(route, renderer, ctx, request))
+            return await hops.hop(lambda: prepare(route, renderer, ctx, route.parse_data(ctx, data)))
+        request = await hops.hop(lambda: route.parse_data(ctx, data))
+        ctx.fetched = await _fetch(route, ctx, request, hops.context)
+        return await hops.hop(lambda: prepare(route, renderer, ctx, request))
 
 
-class _Hop:
-    """Runs a request's blocking pieces in the pool, inside the request's one context."""
+class _Ending:
+    """Tells a route's plugins once that a request is over."""
+
+    def __init__(self, route: Route, ctx: RequestContext) -> None:
+        self._route = route
+        self._ctx = ctx
+        self._over = False
+
+    def after(self, work: Callable[[], T]) -> T:
+        """The result of `work`, with which the request is over."""
+        result = work()
+        self._over = True
+        self._route.finish(self._ctx)
+        return result
+
+    def fail(self, error: BaseException) -> None:
+        """The request ended in `error`, unless it was over when its caller left."""
+        if not self._over:
+            self._over = True
+            try:
+                self._route.fail(self._ctx, error)
+            finally:
+                self._route.finish(self._ctx)
+
+
+class _Hops:
+    """Runs a request's blocking pieces in the pool, one at a time, inside the request's one context."""
 
     def __init__(self, pool: ThreadPoolExecutor) -> None:
         self._pool = pool
-        self._context = copy_context()
+        self.context = copy_context()
 
-    async def __call__(self, work: Callable[[], T]) -> T:
-        task = asyncio.get_running_loop().run_in_executor(self._pool, self._context.run, work)
+    async def hop(self, work: Callable[[], T]) -> T:
+        """The result of `work`; if the caller leaves before a thread is free, `work` is dropped."""
+        return await _outlast(self._pool.submit(self.context.run, work), Future.cancel)
+
+    async def last(self, work: Callable[[], T]) -> T:
+        """The result of `work`, which runs whatever happens: while the caller leaves, and when the pool is closed."""
         try:
-            return await asyncio.shield(task)
-        except asyncio.CancelledError:
-            # A thread can't be interrupted: the request is over only when its last hop has returned.
-            await asyncio.wait([task])
-            raise
+            future = self._pool.submit(self.context.run, work)
+        except RuntimeError:
+            return self.context.run(work)
+        return await _outlast(future, lambda _: False)
+
+
+async def _outlast(future: Future[T], withdraw: Callable[[Future[T]], Any]) -> T:
+    """The result of `future`. A thread can't be interrupted: however often we are cancelled, its work is awaited."""
+    waiter = asyncio.wrap_future(future)
+    left: asyncio.CancelledError | None = None
+    try:
+        while not waiter.done():
+            try:
+                await asyncio.wait([waiter])
+            except asyncio.CancelledError as error:
+                left = error
+                withdraw(future)
+        if left is None:
+            return waiter.result()
+        if not waiter.cancelled():
+            waiter.exception()  # seen, so that asyncio does not log it as lost
+        raise left
+    finally:
+        # A failed future holds its error, whose traceback holds this frame: break the circle.
+        del future, waiter, left
+
+
+async def _fetch(route: Route, ctx: RequestContext, request: Any, context: Context) -> Sequence[Any]:
+    """What the awaitables of `prefetch_online` return; if one fails or the caller leaves, the rest are cancelled."""
+
+    def start() -> list[asyncio.Future[Any]]:
+        # Started inside the request's context, which each of them then sees a copy of.
+        return [asyncio.ensure_future(awaitable) for awaitable in route.prefetch_online(ctx, request)]
+
+    fetching = context.run(start)
+    try:
+        return await asyncio.gather(*fetching)
+    except Exception as error:
+        raise_named(route.processor.ref, ctx.stage, error)
+    finally:
+        for task in fetching:
+            task.cancel()
+        # A task is over only when its own clean-up is.
+        await asyncio.gather(*fetching, return_exceptions=True)
+        del fetching
 
 
 async def _gather(futures: list[Future[PoolingOutput]]) -> list[PoolingOutput]:
@@ -94,11 +167,7 @@ async def _gather(futures: list[Future[PoolingOutput]]) -> list[PoolingOutput]:
     try:
         return await asyncio.gather(*map(asyncio.wrap_future, futures))
     except BaseException:
-        for future in futures:
-            future.cancel()
+        withdraw(futures)
         raise
-
-
-def _end(route: Route, ctx: RequestContext, error: BaseException) -> None:
-    route.fail(ctx, error)
-    route.finish(ctx)
+    finally:
+        del futures

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -54,12 +55,16 @@ class Runtime:
     engine: EngineClient
     renderer: Renderer
     processors: PoolingIOProcessors
+    _closing: ExitStack = field(default_factory=ExitStack, init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        # Last in, first out; each runs once, also when the other fails.
+        self._closing.callback(self.processors.close)
+        self._closing.callback(self.engine.close)
 
     def close(self) -> None:
-        """Stop the engine, then the plugins. Closing twice is harmless to the engine; plugins are shut down once."""
-        if self.engine.is_alive:
-            self.engine.close()
-            self.processors.close()
+        """Stop the engine, then the plugins, each once. Closing twice is harmless."""
+        self._closing.close()
 
 
 def build_runtime(config: RuntimeConfig) -> Runtime:
@@ -75,7 +80,7 @@ def build_runtime(config: RuntimeConfig) -> Runtime:
     built = build_engine(spec, config.engine_config)
     try:
         processors = _processors(config, spec, built.core.supported_tasks)
-    except Exception:
+    except BaseException:
         built.core.close()
         raise
     _log_what_was_loaded(spec, built, processors)
