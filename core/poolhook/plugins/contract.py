@@ -27,9 +27,10 @@ def check_class(ref: PluginRef, plugin_class: object) -> type[Plugin]:
     if not (isinstance(plugin_class, type) and issubclass(plugin_class, base)):
         what = plugin_class.__name__ if isinstance(plugin_class, type) else f"a {type(plugin_class).__name__}"
         raise PluginContractError(
-            str(ref), f"{ref.target} is {what}, not a subclass of {base.__module__}.{base.__name__}."
+            str(ref), f"{ref.target} is {what}, not a subclass of poolhook.plugins.{base.__name__}."
         )
-    names = sorted({*_public_methods(plugin_class), *(name for name in HOOKS if hasattr(plugin_class, name))})
+    spoken_for = {name for name in HOOKS if hasattr(plugin_class, name)} | {"Settings"}
+    names = sorted({*_public_methods(plugin_class), *spoken_for})
     problems = [problem for name in names for problem in _problems(plugin_class, base, name)]
     missing = sorted(getattr(plugin_class, "__abstractmethods__", ()))
     if missing:
@@ -47,7 +48,7 @@ def _problems(plugin_class: type, base: type[Plugin], name: str) -> Iterator[str
     method = inspect.getattr_static(plugin_class, name)
     if name == "Settings":
         if not (isinstance(method, type) and issubclass(method, Settings)):
-            yield f"Settings must be a subclass of {Settings.__module__}.Settings"
+            yield "Settings must be a subclass of poolhook.plugins.Settings"
         return
     template = HOOKS.get(name) or getattr(base, name, None)
     if template is None:
