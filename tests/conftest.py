@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import os
+
+# Before anything reads it: tests ask nothing of the network.
+os.environ["HF_HUB_OFFLINE"] = "1"
+
 from collections.abc import Callable, Iterator
 from pathlib import Path
 

@@ -26,6 +26,11 @@ class PoolingType(StrEnum):
     MEAN_SQRT_LEN = "MEAN_SQRT_LEN"
     WEIGHTED_MEAN = "WEIGHTED_MEAN"
 
+    @classmethod
+    def _missing_(cls, value: object) -> PoolingType | None:
+        """Names are read in any case, and with hyphens, as a command line has them."""
+        return cls.__members__.get(str(value).upper().replace("-", "_"))
+
 
 class PoolerConfig(BaseModel):
     """Overrides of what the model directory says about pooling; None leaves the model's own value."""

@@ -23,7 +23,10 @@ def embed(
     model: Model,
     /,
     *texts: Annotated[str, Parameter(help="Texts to embed.")],
-    input: Annotated[Path | None, Parameter(help="Read inputs from this file instead; `-` is standard input.")] = None,
+    input: Annotated[
+        Path | None,
+        Parameter(help="Read inputs from this file instead; `-` is standard input.", allow_leading_hyphen=True),
+    ] = None,
     input_format: Annotated[
         Literal["lines", "jsonl"] | None,
         Parameter(

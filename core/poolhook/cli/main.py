@@ -7,9 +7,17 @@ import sys
 from collections.abc import Sequence
 
 from cyclopts import App, CycloptsError
+from pydantic import ValidationError
 
 from poolhook._version import __version__
-from poolhook.errors import ClientError, ConfigError, PluginContractError, PluginLoadError, PoolhookError
+from poolhook.errors import (
+    ClientError,
+    ConfigError,
+    PluginContractError,
+    PluginLoadError,
+    PoolhookError,
+    describe_problems,
+)
 
 MISTAKE = 2
 """Exit code for what the user can put right: a wrong option, model, plugin or input."""
@@ -42,7 +50,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     try:
         app(arguments, exit_on_error=False, print_error=False, result_action="return_value")
     except CycloptsError as error:
-        _stop(MISTAKE, f"{' '.join(str(error).split())} Try `poolhook --help`.")
+        _stop(MISTAKE, f"{_what_is_wrong(error)} Try `poolhook --help`.")
     except (ConfigError, ClientError, PluginLoadError, PluginContractError) as error:
         _stop(MISTAKE, str(error))
     except PoolhookError as error:
@@ -53,6 +61,14 @@ def main(arguments: Sequence[str] | None = None) -> None:
         sys.exit(FAILURE)
     except KeyboardInterrupt:
         sys.exit(INTERRUPTED)
+
+
+def _what_is_wrong(error: CycloptsError) -> str:
+    cause = error.__cause__
+    if isinstance(cause, ValidationError):
+        text, field = describe_problems(cause.errors(include_url=False))
+        return f"--{text.replace('_', '-')}." if field else f"{text}."
+    return " ".join(str(error).split())
 
 
 def _stop(code: int, message: str) -> None:
