@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,9 @@ from tokenizers.pre_tokenizers import Whitespace
 from tokenizers.processors import TemplateProcessing
 
 VOCAB_SIZE = 200
+
+TinyModel = Callable[..., Path]
+"""The fixture `tiny_model`: `tiny_model(family, **config)` is the directory of a tiny model."""
 
 _COMMON: dict[str, Any] = {
     "vocab_size": VOCAB_SIZE,
@@ -57,14 +61,34 @@ FAMILIES: dict[str, tuple[str, str, dict[str, Any]]] = {
 """Family -> config class, model class, config values; class names are those of transformers."""
 
 
+def tiny_config(family: str, **overrides: Any) -> Any:
+    """The transformers configuration of a tiny `family`."""
+    import transformers
+
+    config_class, model_class, values = FAMILIES[family]
+    return getattr(transformers, config_class)(**{"architectures": [model_class], **values, **overrides})
+
+
+def save_tiny_config(directory: Path, family: str, **overrides: Any) -> Path:
+    """Write only the `config.json` of a tiny `family`."""
+    tiny_config(family, **overrides).save_pretrained(directory)
+    return directory
+
+
+def edit_json(file: Path, **changes: Any) -> None:
+    """Change keys of the JSON object in `file`, which may not be there yet; None takes a key out."""
+    value = json.loads(file.read_text()) if file.exists() else {}
+    value |= changes
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(json.dumps({key: entry for key, entry in value.items() if entry is not None}))
+
+
 def save_tiny_model(directory: Path, family: str, seed: int = 0, **overrides: Any) -> Path:
     """Write a random model of `family` with a word-level tokenizer (`w0` .. `w195`) to `directory`."""
     import transformers
 
-    config_class, model_class, values = FAMILIES[family]
-    config = getattr(transformers, config_class)(**{**values, **overrides})
     torch.manual_seed(seed)
-    model = getattr(transformers, model_class)(config).eval()
+    model = getattr(transformers, FAMILIES[family][1])(tiny_config(family, **overrides)).eval()
     with torch.no_grad():
         for name, weight in model.named_parameters():
             # Norm scales and biases stay near their start; matrices grow until attention is far from uniform.

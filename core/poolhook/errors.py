@@ -9,6 +9,7 @@ Errors cross process borders, so each one pickles: constructor arguments are the
 
 from __future__ import annotations
 
+import reprlib
 from collections.abc import Iterable, Mapping
 from http import HTTPStatus
 from typing import Any
@@ -17,15 +18,34 @@ _MAX_QUOTED = 200
 _MAX_MESSAGE = 2000
 _MAX_PROBLEMS = 5
 
+_BOUNDED = reprlib.Repr()
+_BOUNDED.maxlevel = 4
+_BOUNDED.maxlist = _BOUNDED.maxtuple = _BOUNDED.maxdict = _BOUNDED.maxset = _BOUNDED.maxfrozenset = 20
+_BOUNDED.maxstring = _BOUNDED.maxother = _BOUNDED.maxlong = _MAX_MESSAGE
+
 
 def shorten(value: object, limit: int = _MAX_QUOTED) -> str:
-    """Quote `value` for a message in at most `limit` characters, cutting out the middle of what is longer."""
-    text = value if isinstance(value, str) else repr(value)
+    """Quote `value` for a message in at most `limit` characters, cutting out the middle of what is longer.
+
+    Never fails and never reads more of a large or deep `value` than it shows. Lone surrogates are escaped: they would
+    break the encoding of a response, a log or a terminal.
+    """
+    text = value if isinstance(value, str) else _repr(value)
+    text = f"{text[:limit]}{text[-limit:]}" if len(text) > 2 * limit else text
+    text = text.encode(errors="backslashreplace").decode()
     if len(text) <= limit:
         return text
     head = limit * 2 // 3
     tail = limit - head - 5
     return f"{text[:head]} ... {text[-tail:]}"
+
+
+def _repr(value: object) -> str:
+    try:
+        return _BOUNDED.repr(value)
+    except Exception:
+        # An object's own __repr__ may raise anything, and so does that of an integer of too many digits.
+        return f"<{type(value).__name__}>"
 
 
 def describe_problems(problems: Iterable[Mapping[str, Any]]) -> tuple[str, str | None]:

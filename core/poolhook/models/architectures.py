@@ -15,8 +15,13 @@ _POSITIONS_AFTER_PADDING = frozenset(
     {
         "camembert",
         "data2vec-text",
+        "esm",
         "ibert",
+        "layoutlmv3",
+        "lilt",
         "longformer",
+        "luke",
+        "markuplm",
         "mpnet",
         "roberta",
         "roberta-prelayernorm",
@@ -32,10 +37,13 @@ def refuse_unsupported(architecture: str, config: PretrainedConfig) -> None:
     """Raise for what this release does not serve, naming it.
 
     Raises:
-        ModelError: an encoder-decoder, or a model with a classification head.
+        ModelError: an encoder-decoder, a model with a classification head, or one that reads no text.
     """
     if config.is_encoder_decoder:
         raise ModelError(f"{architecture} is an encoder-decoder model; poolhook serves encoders and decoders.")
+    text = config.get_text_config()
+    if not hasattr(text, "vocab_size") or not hasattr(text, "hidden_size"):
+        raise ModelError(f"{architecture} reads no token ids; poolhook serves models of text.")
     for head in (
         "ForSequenceClassification",
         "ForTokenClassification",

@@ -64,5 +64,6 @@ def _without_pooling_layer(config: Any) -> dict[str, bool]:
     from transformers.models.auto.modeling_auto import MODEL_MAPPING
 
     model_class = MODEL_MAPPING[type(config)]
-    takes_it = "add_pooling_layer" in inspect.signature(model_class).parameters
+    # A family with several base models has none of these layers.
+    takes_it = inspect.isclass(model_class) and "add_pooling_layer" in inspect.signature(model_class).parameters
     return {"add_pooling_layer": False} if takes_it else {}

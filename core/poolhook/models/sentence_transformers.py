@@ -14,7 +14,7 @@ from typing import Any
 
 from poolhook.config import PoolingType
 from poolhook.errors import ModelError
-from poolhook.models.files import read_optional_json, read_optional_json_list
+from poolhook.models.files import read_json, read_optional_json, read_optional_json_list
 
 _MODES = {
     "cls": PoolingType.CLS,
@@ -100,7 +100,8 @@ def read_sentence_transformer(path: Path) -> SentenceTransformerFiles | None:
 
 def _module_paths(path: Path, modules: list[dict[str, Any]]) -> dict[str, str]:
     """Module class name -> folder, after checking that the chain is one that poolhook runs."""
-    chain = [(str(module.get("type", "")).rpartition(".")[2], str(module.get("path", ""))) for module in modules]
+    # A class of the model's own may be called Transformer too and compute something else.
+    chain = [(_class_name(str(module.get("type", ""))), str(module.get("path", ""))) for module in modules]
     allowed = ["Transformer", "Pooling", "Normalize"]
     for name, _ in chain:
         if name not in allowed:
@@ -117,6 +118,12 @@ def _module_paths(path: Path, modules: list[dict[str, Any]]) -> dict[str, str]:
     return dict(chain)
 
 
+def _class_name(dotted: str) -> str:
+    """`Pooling` for a class of sentence-transformers, wherever its releases kept it; others stay as they are."""
+    package, _, rest = dotted.partition(".")
+    return rest.rpartition(".")[2] if package == "sentence_transformers" else dotted
+
+
 def _transformer_config(path: Path) -> tuple[str, dict[str, Any]]:
     for name in _TRANSFORMER_CONFIGS:
         config = read_optional_json(path / name)
@@ -126,7 +133,7 @@ def _transformer_config(path: Path) -> tuple[str, dict[str, Any]]:
 
 
 def _pooling(file: Path, has_prompts: bool) -> tuple[PoolingType, ...]:
-    config = read_optional_json(file)
+    config = read_json(file, missing="modules.json names it as the configuration of the Pooling module.")
     if not config.get("include_prompt", True) and has_prompts:
         raise ModelError(
             f"{file} says include_prompt: false (prompt tokens are left out of pooling), "
@@ -134,8 +141,10 @@ def _pooling(file: Path, has_prompts: bool) -> tuple[PoolingType, ...]:
         )
     unknown = [key for key in config if key.startswith("pooling_mode_") and key not in _FLAGS and config[key]]
     modes = config.get("pooling_mode", [mode for flag, mode in _FLAGS.items() if config.get(flag)] or "mean")
-    modes = [modes] if isinstance(modes, str) else modes
-    unknown += [str(mode) for mode in modes if mode not in _MODES]
+    modes = modes if isinstance(modes, list) else [modes]
+    unknown += [str(mode) for mode in modes if not isinstance(mode, str) or mode not in _MODES]
+    if not modes:
+        unknown = ["nothing"]
     if unknown:
         raise ModelError(f"{file} asks for pooling {', '.join(unknown)}. Supported modes: {', '.join(_MODES)}.")
     return tuple(_MODES[mode] for mode in modes)
@@ -145,8 +154,11 @@ def _prompts(path: Path) -> tuple[dict[str, str], str | None]:
     file = path / "config_sentence_transformers.json"
     config = read_optional_json(file)
     # A prompt of null stands for an empty one.
-    prompts = {str(name): text or "" for name, text in (config.get("prompts") or {}).items()}
+    given = config.get("prompts") or {}
+    if not isinstance(given, dict) or not all(isinstance(text, str | None) for text in given.values()):
+        raise ModelError(f"prompts in {file} must be an object of texts by name.")
+    prompts = {name: text or "" for name, text in given.items()}
     default = config.get("default_prompt_name")
     if default is not None and default not in prompts:
-        raise ModelError(f"{file} names the default prompt {default!r}, but has only {', '.join(prompts) or 'none'}.")
+        raise ModelError(f"{file} names the default prompt {default!r}, but has {', '.join(prompts) or 'none'}.")
     return prompts, default

