@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 import threading
+import traceback
 from collections.abc import Sequence
 from concurrent.futures import Future
 from typing import Protocol
@@ -72,7 +73,7 @@ class EngineCore:
         self._max_queued_tokens = config.max_queued_tokens
         self._scheduler = Scheduler(config.max_num_batched_tokens or step_tokens(device), runner.cost)
         self._work = threading.Condition()
-        self._stopped: EngineDead | None = None
+        self._stopped: str | None = None
         self._steps = self._tokens = 0
         # A daemon, so that a program that forgot close() still ends.
         self._worker = threading.Thread(target=self._serve, name="poolhook-engine", daemon=True)
@@ -99,7 +100,7 @@ class EngineCore:
         jobs = [Job(item, Future()) for item in inputs]
         with self._work:
             if self._stopped is not None:
-                raise self._stopped
+                raise EngineDead(self._stopped)
             self._admit(sum(item.cost for item in inputs))
             self._scheduler.add(jobs)
             self._work.notify()
@@ -112,7 +113,7 @@ class EngineCore:
 
     def close(self) -> None:
         """Stop after the running step. What still waits fails with `EngineDead`. Closing twice is harmless."""
-        self._stop(EngineDead("The engine is closed."))
+        self._stop("The engine is closed.")
         if threading.current_thread() is not self._worker:
             self._worker.join()
 
@@ -126,27 +127,46 @@ class EngineCore:
         low, high = min(item.token_ids), max(item.token_ids)
         if low < 0 or high >= self._runner.vocab_size:
             raise InvalidRequest(
-                f"Token id {low if low < 0 else high} is out of range: this model's ids run from 0 to "
+                f"Token id {shorten(low if low < 0 else high)} is out of range: this model's ids run from 0 to "
                 f"{self._runner.vocab_size - 1}.",
+                param="input",
+            )
+        if item.token_type_ids is not None and len(item.token_type_ids) != item.cost:
+            raise InvalidRequest(
+                f"A prompt has {item.cost} tokens and {len(item.token_type_ids)} token type ids; give one for each.",
                 param="input",
             )
 
     def _admit(self, cost: int) -> None:
-        limit, waiting = self._max_queued_tokens, self._scheduler.queued_tokens
-        # An empty queue takes a request of any size: it could never be served otherwise.
-        if limit is not None and waiting and waiting + cost > limit:
+        limit = self._max_queued_tokens
+        if limit is None or not self._overflows(cost, limit):
+            return
+        # Whoever left makes room for who comes.
+        self._scheduler.discard_cancelled()
+        if self._overflows(cost, limit):
+            waiting = self._scheduler.queued_tokens
             raise Overloaded(
                 f"{waiting} tokens are waiting and this request has {cost}; the queue holds {limit}. Try again shortly."
             )
 
+    def _overflows(self, cost: int, limit: int) -> bool:
+        # An empty queue takes a request of any size: it could never be served otherwise.
+        waiting = self._scheduler.queued_tokens
+        return waiting > 0 and waiting + cost > limit
+
     def _serve(self) -> None:
+        step: list[Job] | None = None
         try:
             while (step := self._next_step()) is not None:
                 if step:
                     self._run(step)
         except BaseException as error:  # the worker's last words: whoever waits must hear of it
             logger.critical("The engine's worker died.", exc_info=error)
-            self._stop(EngineDead(f"The engine's worker died: {type(error).__name__}: {shorten(str(error), 500)}"))
+            reason = f"The engine's worker died: {type(error).__name__}: {shorten(str(error), 500)}"
+            self._stop(reason)
+            for job in step or ():
+                if not job.future.done():
+                    job.fail(EngineDead(reason))
 
     def _next_step(self) -> list[Job] | None:
         """Wait for work; None when the engine was stopped."""
@@ -154,26 +174,28 @@ class EngineCore:
             self._work.wait_for(lambda: self._stopped is not None or len(self._scheduler) > 0)
             return None if self._stopped is not None else self._scheduler.next_step()
 
-    def _stop(self, reason: EngineDead) -> None:
+    def _stop(self, reason: str) -> None:
         with self._work:
             if self._stopped is None:
                 self._stopped = reason
             abandoned = self._scheduler.drain()
             self._work.notify_all()
         for job in abandoned:
-            job.fail(self._stopped)
+            # One error for each: raising adds to an exception's traceback.
+            job.fail(EngineDead(self._stopped))
 
     def _run(self, step: list[Job]) -> None:
+        rows: list[Tensor | None] = []
+        failure: Exception | None = None
         try:
             rows = self._runner.run([job.input for job in step])
         except Exception as error:
-            # Whatever a model raises is contained here.
-            self._contain(step, error)
+            # Whatever a model raises is contained. Its traceback must not keep the step's tensors during the next try.
+            _forget_locals(error)
+            failure = error
+        if failure is not None:
+            self._contain(step, failure)
             return
-        except BaseException as error:
-            for job in step:
-                job.fail(EngineDead(f"The engine's worker died: {type(error).__name__}: {error}"))
-            raise
         with self._work:
             self._steps += 1
             self._tokens += sum(job.input.cost for job in step)
@@ -185,7 +207,7 @@ class EngineCore:
 
     def _contain(self, step: list[Job], error: Exception) -> None:
         if is_out_of_memory(error):
-            self._shrink_budget()
+            self._shrink_budget(sum(job.input.cost for job in step))
         if len(step) > 1:
             middle = len(step) // 2
             self._run(step[:middle])
@@ -200,9 +222,19 @@ class EngineCore:
         failure.__cause__ = error
         job.fail(failure)
 
-    def _shrink_budget(self) -> None:
+    def _shrink_budget(self, failed: int) -> None:
+        """Keep steps to half of one of `failed` tokens. One long sequence, alone beyond the budget, leaves it alone."""
         free_cached_memory(self._device)
         with self._work:
-            smaller = max(self._scheduler.max_tokens // 2, min(_SMALLEST_STEP, self._scheduler.max_tokens))
+            before = self._scheduler.max_tokens
+            smaller = min(before, max(failed // 2, _SMALLEST_STEP))
             self._scheduler.max_tokens = smaller
-        logger.warning("Out of memory: steps take at most %d tokens from now on.", smaller)
+        if smaller < before:
+            logger.warning("Out of memory: steps take at most %d tokens from now on.", smaller)
+
+
+def _forget_locals(error: BaseException | None) -> None:
+    """Empty the frames that `error` and what led to it were raised through."""
+    while error is not None:
+        traceback.clear_frames(error.__traceback__)
+        error = error.__cause__ or error.__context__

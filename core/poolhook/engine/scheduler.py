@@ -82,6 +82,19 @@ class Scheduler:
                 longest = max(longest, job.input.cost)
         return step
 
+    def discard_cancelled(self) -> None:
+        """Drop the jobs that were cancelled, wherever they stand in the queue."""
+        for key, heap in self._heaps.items():
+            left = []
+            for rank, job in heap:
+                if job.future.cancelled():
+                    self.queued_tokens -= job.input.cost
+                    job.future.set_running_or_notify_cancel()  # tells those who wait for the future
+                else:
+                    left.append((rank, job))
+            heapq.heapify(left)
+            self._heaps[key] = left
+
     def drain(self) -> list[Job]:
         """Take everything that waits and is still wanted, for failing it."""
         jobs = [job for heap in self._heaps.values() for _, job in heap]
