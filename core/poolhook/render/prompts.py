@@ -41,7 +41,7 @@ def as_prompts(value: Any) -> list[Prompt]:
         return [_as_prompt(value, None)]
     if not isinstance(value, list | tuple | range):
         raise _no_prompt(value, None)
-    if value and _is_id(value[0]):
+    if value and _is_id(_plain(value[0])):
         return [_as_prompt(value, None)]
     return [_as_prompt(_plain(item), index) for index, item in enumerate(value)]
 
@@ -65,6 +65,8 @@ def _as_prompt(value: Any, index: int | None) -> Prompt:
 
 def _ids(values: Iterable[Any], index: int | None) -> tuple[int, ...]:
     ids = tuple(values)
+    if not all(type(value) is int for value in ids):
+        ids = tuple(map(_plain, ids))
     for position, value in enumerate(ids):
         if not _is_id(value):
             raise InvalidRequest(
@@ -80,8 +82,8 @@ def _is_id(value: Any) -> bool:
 
 
 def _plain(value: Any) -> Any:
-    """Arrays and tensors as lists."""
-    return value.tolist() if hasattr(value, "tolist") else value
+    """Arrays and tensors as lists, their scalars as numbers."""
+    return value.tolist() if hasattr(value, "tolist") and not isinstance(value, type) else value
 
 
 def _no_prompt(value: Any, index: int | None) -> InvalidRequest:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from poolhook.engine import EngineInput
-from poolhook.errors import InvalidRequest
+from poolhook.errors import InvalidRequest, shorten
 from poolhook.params import PoolingParams, TokenizationParams
 from poolhook.render.prompts import Prompt, TextPrompt
 from poolhook.render.tokenizer import Encoded, TextTokenizer
@@ -46,11 +46,12 @@ class Renderer:
                 Unicode, or it is a text and the model has no tokenizer.
         """
         keep = self._keep(tokenization)
-        texts = iter(self._encode([p.text for p in prompts if isinstance(p, TextPrompt)], tokenization, keep))
+        texts = {index: prompt.text for index, prompt in enumerate(prompts) if isinstance(prompt, TextPrompt)}
+        encoded_texts = iter(self._encode(texts, tokenization, keep))
         inputs = []
         for index, (prompt, wanted) in enumerate(zip(prompts, params, strict=True)):
             if isinstance(prompt, TextPrompt):
-                encoded = next(texts)
+                encoded = next(encoded_texts)
             else:
                 encoded = Encoded(_cut(prompt.token_ids, keep, tokenization.truncation_side), None)
             if len(encoded.ids) > self._max_length:
@@ -64,25 +65,26 @@ class Renderer:
             return self._max_length
         if wanted is not None and not 1 <= wanted <= self._max_length:
             raise InvalidRequest(
-                f"truncate_prompt_tokens is {wanted}; give 1 to {self._max_length}, this model's maximum, or -1 for "
-                "that maximum.",
+                f"truncate_prompt_tokens is {shorten(wanted)}; give 1 to {self._max_length}, this model's maximum, "
+                "or -1 for that maximum.",
                 param="truncate_prompt_tokens",
             )
         return wanted
 
-    def _encode(self, texts: Sequence[str], tokenization: TokenizationParams, keep: int | None) -> list[Encoded]:
+    def _encode(self, texts: Mapping[int, str], tokenization: TokenizationParams, keep: int | None) -> list[Encoded]:
+        """Encode texts, given by the position of their prompt."""
         if not texts:
             return []
         if self._tokenizer is None:
             raise InvalidRequest(
                 "This model's directory has no tokenizer; send token ids instead of text.", param="input"
             )
-        if keep is None:
-            for index, text in enumerate(texts):
-                if self._tokenizer.exceeds(text, self._max_length):
-                    raise self._too_long(index, f"more than {self._max_length}")
+        for index, text in texts.items():
+            _check_unicode(index, text)
+            if keep is None and self._tokenizer.exceeds(text, self._max_length):
+                raise self._too_long(index, f"more than {self._max_length}")
         return self._tokenizer.encode(
-            texts,
+            list(texts.values()),
             add_special_tokens=tokenization.add_special_tokens,
             keep=keep,
             side=tokenization.truncation_side,
@@ -94,6 +96,15 @@ class Renderer:
             "Shorten it, or set truncate_prompt_tokens to -1 to cut it to that length.",
             param="input",
         )
+
+
+def _check_unicode(index: int, text: str) -> None:
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        raise InvalidRequest(
+            f"Prompt {index} is no valid Unicode: it has a lone surrogate at position {error.start}.", param="input"
+        ) from error
 
 
 def _cut(token_ids: Sequence[int], keep: int | None, side: str) -> Sequence[int]:

@@ -94,7 +94,7 @@ class TextTokenizer:
             side: the end that is cut away.
 
         Raises:
-            InvalidRequest: a text is no valid Unicode, or `keep` leaves no room for the special tokens.
+            InvalidRequest: `keep` leaves no room for the special tokens.
         """
         specials = self.special_tokens() if add_special_tokens else 0
         if keep is not None and keep < max(specials, 1):
@@ -120,12 +120,9 @@ class TextTokenizer:
         return len(text) > limit * _HUGE and len(self._prefix(text, limit)) > limit
 
     def _encode_batch(self, texts: Sequence[str], add_special_tokens: bool) -> list[Encoding]:
-        try:
-            encodings: list[Encoding] = self._tokenizer.encode_batch_fast(
-                list(texts), add_special_tokens=add_special_tokens
-            )
-        except (TypeError, UnicodeEncodeError) as error:
-            raise _not_unicode(texts) from error
+        encodings: list[Encoding] = self._tokenizer.encode_batch_fast(
+            list(texts), add_special_tokens=add_special_tokens
+        )
         return encodings
 
     def _cut(self, text: str, keep: int, add_special_tokens: bool, side: Side) -> Encoding:
@@ -144,10 +141,7 @@ class TextTokenizer:
             length = max(length, 1) * 2
 
     def _encode_plain(self, text: str) -> Encoding:
-        try:
-            return self._tokenizer.encode(text, add_special_tokens=False)
-        except (TypeError, UnicodeEncodeError) as error:
-            raise _not_unicode([text]) from error
+        return self._tokenizer.encode(text, add_special_tokens=False)
 
 
 def _settled(encoding: Encoding, keep: int) -> bool:
@@ -161,15 +155,3 @@ def _settled(encoding: Encoding, keep: int) -> bool:
 def _encoded(encoding: Any) -> Encoded:
     type_ids = encoding.type_ids
     return Encoded(encoding.ids, type_ids if any(type_ids) else None)
-
-
-def _not_unicode(texts: Sequence[str]) -> InvalidRequest:
-    for index, text in enumerate(texts):
-        try:
-            text.encode()
-        except UnicodeEncodeError as error:
-            return InvalidRequest(
-                f"Text {index} is no valid Unicode: it has a lone surrogate at position {error.start}.",
-                param="input",
-            )
-    return InvalidRequest("A text can't be tokenized.", param="input")
