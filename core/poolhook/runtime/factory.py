@@ -108,8 +108,8 @@ def init_pooling_io_processors(
     def make_built_in(task: PoolingTask) -> PluginInstance:
         return make(select(f"{_BUILT_IN}:{task}", IO_PROCESSORS))
 
-    around = [make(ref) for ref in _select_all(wrappers, WRAPPERS, "wrapper")]
-    chosen = _by_name(make(ref) for ref in _select_all(io_processor_plugins, IO_PROCESSORS, "IO processor"))
+    around = [make(ref) for ref in _select_all(wrappers, WRAPPERS, "A wrapper")]
+    chosen = _by_name(make(ref) for ref in _select_all(io_processor_plugins, IO_PROCESSORS, "An IO processor"))
     default_task = "plugin" if "plugin" in model_info.supported_tasks else next(iter(model_info.supported_tasks))
 
     dispatchers: dict[PoolingTask, Dispatcher] = {}
@@ -166,7 +166,7 @@ def _select_all(names: Sequence[str], group: str, kind: str) -> list[PluginRef]:
     refs = [select(name, group) for name in names]
     # Compared as plugins: one may be named with its distribution and without.
     if len(set(refs)) != len(refs):
-        raise ConfigError(f"A {kind} was selected twice: {', '.join(names)}.")
+        raise ConfigError(f"{kind} was selected twice: {', '.join(names)}.")
     return refs
 
 
