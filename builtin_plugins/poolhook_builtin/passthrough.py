@@ -19,8 +19,8 @@ class PassthroughIOProcessor(IOProcessor[PromptsInput, list[PoolingRequestOutput
         parsed = parse_prompts(ctx, data)
         if parsed.prompt_name is not None:
             raise InvalidRequest(
-                "prompt_name is not for task 'plugin', which passes prompts through as they are. Put the model's prompt "
-                "before each text yourself.",
+                "prompt_name is not for task 'plugin', which passes prompts through as they are. "
+                "Put the model's prompt before each text yourself.",
                 param="prompt_name",
             )
         return parsed
