@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from functools import lru_cache
 from typing import Any, cast
 
 import torch
@@ -21,9 +20,6 @@ from transformers import AttentionInterface
 from poolhook.engine.packing import PackedBatch
 
 ATTENTION_NAME = "poolhook_packed"
-
-SDPA_FROM = 96
-"""Tokens from which torch's fused attention beats plain matrix products on a CPU (measured)."""
 
 _current: ContextVar[PackedBatch] = ContextVar("packed batch of the running step")
 
@@ -93,7 +89,7 @@ def _by_runs(
     window: int | None,
     softcap: float | None,
 ) -> Tensor:
-    """One dense call for each run of sequences of equal length."""
+    """One dense call for each run of sequences of equal length: the kernel reads them where they lie."""
     group = query.shape[1] // key.shape[1]
     if group > 1:
         key, value = key.repeat_interleave(group, dim=1), value.repeat_interleave(group, dim=1)
@@ -103,40 +99,36 @@ def _by_runs(
         q, k, v = (
             x[0, :, start:stop].view(-1, count, length, x.shape[-1]).transpose(0, 1) for x in (query, key, value)
         )
-        mask = _mask(length, causal, window, query.device) if causal or _reaches(window, length) else None
-        # Causality needs no mask where the fused kernel knows it itself.
-        if softcap is None and length >= SDPA_FROM:
-            only_causal = causal and not _reaches(window, length)
-            attended = scaled_dot_product_attention(
-                q, k, v, attn_mask=None if only_causal else mask, is_causal=only_causal, scale=scale
-            )
+        windowed = window is not None and length > window
+        if softcap is not None:
+            mask = _mask(batch, length, causal, window) if causal or windowed else None
+            attended = _softcapped(q, k, v, scale, mask, softcap)
+        elif windowed:
+            mask = _mask(batch, length, causal, window)
+            attended = scaled_dot_product_attention(q, k, v, attn_mask=mask, scale=scale)
         else:
-            attended = _plain(q, k, v, scale, mask, softcap)
+            attended = scaled_dot_product_attention(q, k, v, is_causal=causal, scale=scale)
         out[start:stop].view(count, length, *out.shape[1:]).copy_(attended.transpose(1, 2))
     return out[None]
 
 
-def _plain(q: Tensor, k: Tensor, v: Tensor, scale: float, mask: Tensor | None, softcap: float | None) -> Tensor:
-    scores = torch.matmul(q * scale, k.transpose(-1, -2))
-    if softcap is not None:
-        scores = torch.tanh(scores / softcap) * softcap
+def _softcapped(q: Tensor, k: Tensor, v: Tensor, scale: float, mask: Tensor | None, softcap: float) -> Tensor:
+    """What torch's fused attention has no argument for."""
+    scores = torch.tanh(torch.matmul(q * scale, k.transpose(-1, -2)) / softcap) * softcap
     if mask is not None:
         scores = scores.masked_fill(~mask, -torch.inf)
     return torch.matmul(scores.softmax(dim=-1, dtype=torch.float32).to(v.dtype), v)
 
 
-def _reaches(window: int | None, length: int) -> bool:
-    """Whether a window hides anything from a sequence of this length."""
-    return window is not None and length > window
-
-
-@lru_cache(maxsize=64)
-def _mask(length: int, causal: bool, window: int | None, device: torch.device) -> Tensor:
-    """Shape `[length, length]`, bool: which key each query may see."""
-    position = torch.arange(length, device=device)
-    distance = position[:, None] - position[None, :]
-    mask = distance >= 0 if causal else torch.ones_like(distance, dtype=torch.bool)
-    return mask & (distance.abs() < window) if window is not None else mask
+def _mask(batch: PackedBatch, length: int, causal: bool, window: int | None) -> Tensor:
+    """Shape `[length, length]`, bool: which key each query may see. Made once for all layers of a step."""
+    kind = (length, causal, window)
+    if kind not in batch.masks:
+        position = torch.arange(length, device=batch.input_ids.device)
+        distance = position[:, None] - position[None, :]
+        mask = distance >= 0 if causal else torch.ones_like(distance, dtype=torch.bool)
+        batch.masks[kind] = mask & (distance.abs() < window) if window is not None else mask
+    return batch.masks[kind]
 
 
 def _varlen(

@@ -23,6 +23,7 @@ class PackedBatch:
         cu_seqlens: shape `[n + 1]`, int32: where each sequence starts, and T.
         max_seqlen: tokens of the longest sequence.
         runs: `(first token, sequences, length)` of each run of neighbours of equal length.
+        masks: attention masks made so far, by length, causality and window.
         attention_calls: how often the registered attention function has seen this batch.
     """
 
@@ -32,6 +33,7 @@ class PackedBatch:
     cu_seqlens: Tensor
     max_seqlen: int
     runs: list[tuple[int, int, int]]
+    masks: dict[tuple[int, bool, int | None], Tensor] = field(default_factory=dict, compare=False)
     attention_calls: int = field(default=0, compare=False)
 
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor
 
-from poolhook.engine.attention import SDPA_FROM, UnsupportedAttention
+from poolhook.engine.attention import UnsupportedAttention
 from poolhook.engine.client import EngineInput
 from poolhook.engine.forward import Forward, PackedForward, PaddedForward
 from poolhook.models import ModelSpec, quiet_transformers
@@ -74,9 +74,9 @@ def _difference(packed: Tensor, alone: Tensor) -> float:
 
 
 def _samples(spec: ModelSpec) -> list[EngineInput]:
-    """Sequences whose lengths straddle every branch: one token, equal pairs, both sides of the attention's switch, and
+    """Sequences whose lengths straddle every branch: one token, equal pairs, short and long ones, and
     one more than a sliding window."""
-    lengths = [1, 2, 7, 7, 30, 30, SDPA_FROM - 1, SDPA_FROM, SDPA_FROM]
+    lengths = [1, 2, 7, 7, 30, 30, 129, 200]
     if spec.sliding_window is not None:
         lengths += [spec.sliding_window, spec.sliding_window + 1, spec.sliding_window + 2]
     generator = torch.Generator().manual_seed(0)
