@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ from tokenizers import Tokenizer
 from tokenizers.models import WordLevel
 from tokenizers.pre_tokenizers import Whitespace
 from tokenizers.processors import TemplateProcessing
+from torch import Tensor
 
 VOCAB_SIZE = 200
 
@@ -115,3 +117,10 @@ def save_tokenizer(directory: Path) -> None:
     names = {"unk_token": "[UNK]", "pad_token": "[PAD]", "cls_token": "[CLS]", "sep_token": "[SEP]"}
     config = {"tokenizer_class": "PreTrainedTokenizerFast", **names}
     (directory / "tokenizer_config.json").write_text(json.dumps(config))
+
+
+def packed(lengths: Sequence[int], size: int = 8, dtype: torch.dtype = torch.float32) -> tuple[Tensor, Tensor]:
+    """Random hidden states, shape `[sum(lengths), size]`, and their `cu_seqlens`."""
+    generator = torch.Generator().manual_seed(len(lengths))
+    hidden = torch.randn(sum(lengths), size, generator=generator).to(dtype)
+    return hidden, torch.tensor([0, *accumulate(lengths)], dtype=torch.int32)
