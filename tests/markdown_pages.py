@@ -27,6 +27,7 @@ import tomllib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from doctest import ELLIPSIS, NORMALIZE_WHITESPACE, OutputChecker
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -75,7 +76,7 @@ def blocks_of(page: Path) -> list[Block]:
     text = page.read_text(encoding="utf-8")
     found = list(_BLOCK.finditer(text))
     blocks = []
-    for match, following in zip(found, [*found[1:], None], strict=True):
+    for match, following in pairwise([*found, None]):
         shown = None
         if (
             following is not None
