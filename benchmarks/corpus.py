@@ -1,30 +1,29 @@
-"""A corpus that every machine has: the paragraphs of Python's own documentation strings and source comments.
+"""A corpus that every machine has: the documentation strings of Python's standard library.
 
-Real prose of very mixed length, the same for everyone who runs the same Python version.
+Real prose of very mixed length (with MiniLM's tokenizer: median 57 tokens, 95th percentile 280), the same for everyone
+who runs the same Python version.
 """
 
 from __future__ import annotations
 
 import ast
 import random
-import re
 import sysconfig
 from pathlib import Path
 
+_SHORTEST = 90  # characters
+
 
 def documentation_texts(count: int, seed: int = 0) -> list[str]:
-    """`count` distinct texts, shuffled: single paragraphs and whole documentation strings of the standard library."""
+    """`count` distinct texts, shuffled."""
     texts: dict[str, None] = {}
     for file in sorted(Path(sysconfig.get_path("stdlib")).rglob("*.py")):
-        if "site-packages" in file.parts or "test" in file.parts:
-            continue
-        for text in _docstrings(file):
-            paragraphs = [re.sub(r"\s+", " ", p).strip() for p in re.split(r"\n\s*\n", text)]
-            texts.update(dict.fromkeys(p for p in [*paragraphs[:2], re.sub(r"\s+", " ", text)] if len(p) > 30))
-    chosen = list(texts)
-    random.Random(seed).shuffle(chosen)
+        if "site-packages" not in file.parts and "test" not in file.parts:
+            texts.update(dict.fromkeys(" ".join(text.split()) for text in _docstrings(file)))
+    chosen = [text for text in texts if len(text) >= _SHORTEST]
     if len(chosen) < count:
         raise ValueError(f"The standard library has {len(chosen)} such texts, not {count}.")
+    random.Random(seed).shuffle(chosen)
     return chosen[:count]
 
 
