@@ -34,7 +34,11 @@ from typing import Any
 from plugins_fixture import REPOSITORY
 from servers import COMMAND, running_server
 
-PAGES = [REPOSITORY / "README.md", *sorted((REPOSITORY / "docs").glob("*.md"))]
+PAGES = [
+    REPOSITORY / "README.md",
+    REPOSITORY / "plugin_template" / "README.md",
+    *sorted((REPOSITORY / "docs").glob("*.md")),
+]
 LANGUAGES = {"python", "bash", "console", "text", "toml"}
 DOCUMENTED_URL = "http://127.0.0.1:8000"
 
@@ -84,7 +88,8 @@ def blocks_of(page: Path) -> list[Block]:
             and not text[match.end() : following.start()].strip()
         ):
             shown = following["code"]
-        where = f"{page.name}:{text.count(chr(10), 0, match.start('code')) + 1}"
+        name = page.relative_to(REPOSITORY) if page.is_relative_to(REPOSITORY) else page.name
+        where = f"{name}:{text.count(chr(10), 0, match.start('code')) + 1}"
         blocks.append(Block(where, match["language"], match["code"], match["marker"] or "", shown))
     return blocks
 

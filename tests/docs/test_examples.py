@@ -1,4 +1,4 @@
-"""Every block in README.md and docs/ runs, in order, and prints what the page shows. See `markdown_pages` for how."""
+"""Every block in docs/ and the READMEs runs, in order, and prints what the page shows. See `markdown_pages` for how."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from markdown_pages import LANGUAGES, PAGES, PageRunner, blocks_of
+from plugins_fixture import REPOSITORY
 from poolhook.registry import installed_plugins
 
 
@@ -20,7 +21,8 @@ def runner(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[PageRunn
     installed_plugins.cache_clear()
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(REPOSITORY)))
 def test_a_page_does_what_it_says(page: Path, runner: PageRunner) -> None:
     for block in blocks_of(page):
         # An earlier block may have installed a plugin.
@@ -28,7 +30,7 @@ def test_a_page_does_what_it_says(page: Path, runner: PageRunner) -> None:
         runner.run(block)
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(REPOSITORY)))
 def test_every_block_says_what_it_is(page: Path) -> None:
     assert {block.language for block in blocks_of(page)} <= LANGUAGES
 
