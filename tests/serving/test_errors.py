@@ -69,7 +69,9 @@ def test_broken_json_is_a_400(server: Server):
 
 
 def test_a_wrong_content_type_is_a_400_that_says_which_is_right(server: Server):
-    response = httpx.post(f"{server.url}/v1/embeddings", content='{"input": "a"}', headers={"content-type": "text/plain"})
+    response = httpx.post(
+        f"{server.url}/v1/embeddings", content='{"input": "a"}', headers={"content-type": "text/plain"}
+    )
     assert response.status_code == 400
     assert "application/json" in response.json()["error"]["message"]
 
