@@ -110,7 +110,9 @@ def init_pooling_io_processors(
 
     around = [make(ref) for ref in _select_all(wrappers, WRAPPERS, "A wrapper")]
     chosen = _by_name(make(ref) for ref in _select_all(io_processor_plugins, IO_PROCESSORS, "An IO processor"))
-    default_task = "plugin" if "plugin" in model_info.supported_tasks else next(iter(model_info.supported_tasks))
+    # What the pooler computes for IO processors whose params name no task.
+    computed = model_info.supported_tasks
+    default_task = next(wanted for wanted in ("plugin", task, *computed) if wanted in computed)
 
     dispatchers: dict[PoolingTask, Dispatcher] = {}
     for supported in model_info.supported_tasks:

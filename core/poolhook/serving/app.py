@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, closing
 from http import HTTPStatus
 from typing import Any
 
@@ -35,9 +35,8 @@ def build_app(runtime: Runtime, *, model_name: str | None = None, max_body_bytes
 
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
-        yield
-        runner.close()
-        runtime.close()
+        with closing(runtime), closing(runner):
+            yield
 
     app = FastAPI(title="poolhook", version=__version__, lifespan=lifespan)
     metrics = Metrics(runtime.engine)
