@@ -1,0 +1,122 @@
+"""Specifies that a huge text costs no more than the prefix that is kept, and loses nothing by it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from tokenizers import Tokenizer
+
+from poolhook.render import TextTokenizer, tokenizer
+
+KINDS = ["demo", "limited", "bytes", "pieces"]
+WORDS = st.sampled_from(
+    [
+        "the",
+        "quick",
+        "fox's",
+        "über",
+        "日本語",
+        "🙂",
+        "w1",
+        "\n\n",
+        " ",
+        "12345",
+        "a-b-c",
+        "e\u0301",
+        "don't",
+        "y" * 150,
+    ]
+)
+
+
+def cut(ours: TextTokenizer, text: str, keep: int) -> list[int]:
+    (encoded,) = ours.encode([text], add_special_tokens=True, keep=keep, side="right")
+    return list(encoded.ids)
+
+
+class Counting:
+    """Stands in for `tokenizers.Tokenizer` and counts the characters that it is given."""
+
+    def __init__(self, inner: Any) -> None:
+        self.inner = inner
+        self.characters = 0
+
+    def from_str(self, text: str) -> Counting:
+        self.inner = Tokenizer.from_str(text)
+        return self
+
+    def encode(self, text: str, **options: Any) -> Any:
+        self.characters += len(text)
+        return self.inner.encode(text, **options)
+
+    def encode_batch_fast(self, texts: list[str], **options: Any) -> Any:
+        self.characters += sum(map(len, texts))
+        return self.inner.encode_batch_fast(texts, **options)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.inner, name)
+
+
+@pytest.fixture
+def counted(tokenizer_pair: Callable[[str], Any], monkeypatch: pytest.MonkeyPatch) -> tuple[TextTokenizer, Counting]:
+    backend = tokenizer_pair("demo").theirs.backend_tokenizer
+    counting = Counting(backend)
+    monkeypatch.setattr(tokenizer, "Tokenizer", counting)
+    return TextTokenizer(backend), counting
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@settings(deadline=None, max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(words=st.lists(WORDS, min_size=1, max_size=12), glue=st.sampled_from([" ", "", "  "]), keep=st.integers(2, 12))
+def test_the_ids_are_those_of_the_whole_text(
+    tokenizer_pair: Callable[[str], Any], kind: str, words: list[str], glue: str, keep: int
+):
+    pair = tokenizer_pair(kind)
+    text = (glue.join(words) + glue) * (2000 // len(glue.join([*words, ""])) + 1)
+    expected = pair.theirs(text, truncation=True, max_length=keep).input_ids
+    assert cut(pair.ours, text, keep) == expected
+
+
+@pytest.mark.parametrize("length", [63, 64, 65, 255, 256, 257, 10_000])
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_word_longer_than_the_prefix_is_read_to_its_end(tokenizer_pair: Callable[[str], Any], kind: str, length: int):
+    pair = tokenizer_pair(kind)
+    text = "x" * length + " quick" * 2000
+    assert cut(pair.ours, text, 8) == pair.theirs(text, truncation=True, max_length=8).input_ids
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(
+    "text", [" " * 50_000, "\n" * 50_000, " " * 50_000 + "quick", "\0" * 50_000, "\u200b" * 50_000]
+)
+def test_mere_space_is_read_to_its_end(tokenizer_pair: Callable[[str], Any], kind: str, text: str):
+    pair = tokenizer_pair(kind)
+    assert cut(pair.ours, text, 8) == pair.theirs(text, truncation=True, max_length=8).input_ids
+
+
+def test_only_a_prefix_reaches_the_tokenizer(counted: tuple[TextTokenizer, Counting]):
+    ours, counting = counted
+    text = "the quick brown fox " * 500_000
+    assert len(cut(ours, text, 512)) == 512
+    assert counting.characters < 50_000
+
+
+def test_only_a_prefix_is_needed_to_see_that_a_text_is_too_long(counted: tuple[TextTokenizer, Counting]):
+    ours, counting = counted
+    assert ours.exceeds("the quick brown fox " * 500_000, 512)
+    assert counting.characters < 50_000
+
+
+def test_a_text_of_ordinary_length_is_not_even_looked_at_for_that(counted: tuple[TextTokenizer, Counting]):
+    ours, counting = counted
+    assert not ours.exceeds("the quick brown fox " * 500, 512)
+    assert counting.characters == 0
+
+
+def test_many_characters_of_few_tokens_do_not_exceed(counted: tuple[TextTokenizer, Counting]):
+    ours, _ = counted
+    assert not ours.exceeds(" " * 100_000 + "quick", 512)

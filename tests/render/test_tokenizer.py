@@ -1,0 +1,172 @@
+"""Specifies tokenizing: the ids are transformers' own, whole or cut, for any text, and from any thread."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from poolhook.errors import InvalidRequest, ModelError
+from poolhook.render import TextTokenizer
+from tiny import save_tokenizer
+
+KINDS = ["demo", "limited", "bytes", "pieces"]
+WORDS = [
+    "the",
+    "quick",
+    "fox's",
+    "isn't",
+    "über",
+    "日本語",
+    "🙂",
+    "w1",
+    "w2",
+    "\n\n",
+    "  ",
+    "[SEP]",
+    "<end>",
+    "x" * 120,
+]
+ODD = ["", " ", "\t\n\r\u2028", "\0", "a\0b", "\x07\x1b[31m", "🙂\u200d🙂", "\u200b", "e\u0301" * 50, "\ufffd"]
+TEXTS = st.text(max_size=60) | st.lists(st.sampled_from(WORDS), max_size=40).map(" ".join)
+VALID = TEXTS.filter(lambda text: not any("\ud800" <= c <= "\udfff" for c in text))
+relaxed = settings(deadline=None, max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
+
+
+def encode(
+    tokenizer: TextTokenizer, text: str, keep: int | None = None, side: Any = "right", specials: bool = True
+) -> list[int]:
+    (encoded,) = tokenizer.encode([text], add_special_tokens=specials, keep=keep, side=side)
+    return list(encoded.ids)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@relaxed
+@given(text=VALID, specials=st.booleans())
+def test_a_whole_text_has_the_ids_of_transformers(
+    tokenizer_pair: Callable[[str], Any], kind: str, text: str, specials: bool
+):
+    pair = tokenizer_pair(kind)
+    assert encode(pair.ours, text, specials=specials) == pair.theirs(text, add_special_tokens=specials).input_ids
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@relaxed
+@given(text=VALID, specials=st.booleans(), keep=st.integers(2, 40), side=st.sampled_from(["left", "right"]))
+def test_a_cut_text_has_the_ids_of_transformers(
+    tokenizer_pair: Callable[[str], Any], kind: str, text: str, specials: bool, keep: int, side: str
+):
+    pair = tokenizer_pair(kind)
+    pair.theirs.truncation_side = side
+    expected = pair.theirs(text, add_special_tokens=specials, truncation=True, max_length=keep).input_ids
+    ids = encode(pair.ours, text, keep, side, specials)
+    assert ids == expected
+    assert len(ids) <= keep
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_batch_is_each_text_alone(tokenizer_pair: Callable[[str], Any], kind: str):
+    ours = tokenizer_pair(kind).ours
+    texts = ["the quick", "", "w1 " * 50, " ", "über 日本語 " * 400, "w2"]
+    together = ours.encode(texts, add_special_tokens=True, keep=8, side="right")
+    assert [list(encoded.ids) for encoded in together] == [encode(ours, text, 8) for text in texts]
+
+
+class TestSpecialTokens:
+    def test_count_towards_the_limit(self, tokenizer_pair: Callable[[str], Any]):
+        ids = encode(tokenizer_pair("demo").ours, "word " * 100, keep=16)
+        assert len(ids) == 16
+        assert (ids[0], ids[-1]) == (101, 102)
+
+    def test_may_be_all_that_fits(self, tokenizer_pair: Callable[[str], Any]):
+        assert encode(tokenizer_pair("demo").ours, "word " * 100, keep=2) == [101, 102]
+
+    def test_that_do_not_fit_are_refused_with_their_number(self, tokenizer_pair: Callable[[str], Any]):
+        with pytest.raises(InvalidRequest, match="truncate_prompt_tokens is 1, but the special tokens alone are 2"):
+            encode(tokenizer_pair("demo").ours, "word", keep=1)
+
+    def test_can_be_left_out(self, tokenizer_pair: Callable[[str], Any]):
+        ours = tokenizer_pair("demo").ours
+        assert encode(ours, "word word word", keep=1, specials=False) == encode(ours, "word", specials=False)
+
+
+class TestOddTexts:
+    @pytest.mark.parametrize("text", ODD)
+    @pytest.mark.parametrize("kind", KINDS)
+    def test_have_a_defined_result(self, tokenizer_pair: Callable[[str], Any], kind: str, text: str):
+        pair = tokenizer_pair(kind)
+        assert encode(pair.ours, text) == pair.theirs(text).input_ids
+
+
+class TestThreads:
+    def test_with_different_limits_get_their_own(self, tokenizer_pair: Callable[[str], Any]):
+        ours = tokenizer_pair("demo").ours
+        text = "the quick brown fox " * 50
+        limits = [3 + i % 60 for i in range(600)]
+        with ThreadPoolExecutor(8) as pool:
+            assert list(pool.map(lambda keep: len(encode(ours, text, keep)), limits)) == limits
+
+    def test_do_not_touch_the_tokenizer_they_share(self, tokenizer_pair: Callable[[str], Any]):
+        pair = tokenizer_pair("limited")
+        before = pair.theirs.backend_tokenizer.to_str()
+        encode(TextTokenizer(pair.theirs.backend_tokenizer), "w1 " * 30, 8)
+        assert pair.theirs.backend_tokenizer.to_str() == before
+
+
+class TestLowerCase:
+    @pytest.mark.parametrize("kind", ["limited", "bytes"])
+    def test_is_applied_before_everything_else(self, tokenizer_pair: Callable[[str], Any], kind: str):
+        theirs = tokenizer_pair(kind).theirs
+        ours = TextTokenizer(theirs.backend_tokenizer, lower_case=True)
+        assert encode(ours, "W1 The QUICK Über") == theirs("w1 the quick über").input_ids
+
+    def test_is_off_unless_asked_for(self, tokenizer_pair: Callable[[str], Any]):
+        ours = tokenizer_pair("limited").ours
+        assert encode(ours, "W1") != encode(ours, "w1")
+
+
+class TestADirectory:
+    def test_without_a_tokenizer_gives_none(self, tmp_path: Path):
+        (tmp_path / "config.json").write_text("{}")
+        assert TextTokenizer.from_directory(tmp_path) is None
+
+    @pytest.mark.parametrize("content", ["", "{}", "not json", '{"model": 5}'])
+    def test_with_a_broken_one_is_refused(self, tmp_path: Path, content: str):
+        save_tokenizer(tmp_path)
+        (tmp_path / "tokenizer.json").write_text(content)
+        with pytest.raises(ModelError, match=r"tokenizer in .* can't be loaded"):
+            TextTokenizer.from_directory(tmp_path)
+
+    def test_never_runs_code_that_it_brings(self, tmp_path: Path):
+        save_tokenizer(tmp_path)
+        config = {"tokenizer_class": "Mine", "auto_map": {"AutoTokenizer": ["code.Mine", None]}}
+        (tmp_path / "tokenizer_config.json").write_text(json.dumps(config))
+        (tmp_path / "code.py").write_text(f"open({str(tmp_path / 'ran')!r}, 'w')")
+        with suppress(ModelError):
+            TextTokenizer.from_directory(tmp_path)
+        assert not (tmp_path / "ran").exists()
+
+
+class TestTokenTypes:
+    def test_are_none_where_all_are_zero(self, tokenizer_pair: Callable[[str], Any]):
+        (encoded,) = tokenizer_pair("demo").ours.encode(["word"], add_special_tokens=True, keep=None, side="right")
+        assert encoded.type_ids is None
+
+    def test_are_kept_where_the_tokenizer_sets_them(self, tokenizer_pair: Callable[[str], Any]):
+        from tokenizers.processors import TemplateProcessing
+
+        backend = tokenizer_pair("limited").theirs.backend_tokenizer
+        ours = TextTokenizer(backend)
+        copy = type(backend).from_str(backend.to_str())
+        copy.post_processor = TemplateProcessing(single="[CLS]:2 $A:0", special_tokens=[("[CLS]", 2)])
+        for keep, types in ((None, [2, 0, 0, 0]), (3, [2, 0, 0])):
+            (encoded,) = TextTokenizer(copy).encode(["w1 w2 w3"], add_special_tokens=True, keep=keep, side="right")
+            assert encoded.type_ids == types
+        assert encode(ours, "w1")[0] == 2
