@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-HEAVY = ("torch", "transformers", "tokenizers", "fastapi", "numpy")
+HEAVY = ("torch", "transformers", "fastapi", "numpy")
 
 LIGHT = {
     "import poolhook": "import poolhook",
@@ -17,6 +17,8 @@ LIGHT = {
     "poolhook embed --help": "from poolhook.cli import main; main(['embed', '--help'])",
     "poolhook serve --help": "from poolhook.cli import main; main(['serve', '--help'])",
     "poolhook plugins list": "from poolhook.cli import main; main(['plugins', 'list'])",
+    "what plugin authors import": "import poolhook.plugins, poolhook.outputs, poolhook.params, poolhook.errors",
+    "the built-in plugins": "import poolhook_builtin.embed, poolhook_builtin.passthrough",
     "discovery": "from poolhook.registry import installed_plugins; assert installed_plugins()",
 }
 

@@ -24,11 +24,51 @@ ODD = [
     "1234567890 " * 40,
     "<html><body>markup</body></html>",
 ]
-_WORDS = (
-    "the of retrieval embedding engine batch vector model quick brown fox jumps over lazy dog bank river money "
-    "search query document passage answer question science history music garden kitchen planet ocean mountain "
-    "tokenization normalization attention antidisestablishmentarianism Zürich naïve café 42 3.14 e-mail co-operate"
-).split()
+_WORDS = [
+    "the",
+    "of",
+    "retrieval",
+    "embedding",
+    "engine",
+    "batch",
+    "vector",
+    "model",
+    "quick",
+    "brown",
+    "fox",
+    "jumps",
+    "over",
+    "lazy",
+    "dog",
+    "bank",
+    "river",
+    "money",
+    "search",
+    "query",
+    "document",
+    "passage",
+    "answer",
+    "question",
+    "science",
+    "history",
+    "music",
+    "garden",
+    "kitchen",
+    "planet",
+    "ocean",
+    "mountain",
+    "tokenization",
+    "normalization",
+    "attention",
+    "antidisestablishmentarianism",
+    "Zürich",
+    "naïve",
+    "café",
+    "42",
+    "3.14",
+    "e-mail",
+    "co-operate",
+]
 
 
 def varied_texts(count: int, seed: int = 0) -> list[str]:

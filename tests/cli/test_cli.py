@@ -10,11 +10,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from servers import COMMAND
-from texts import varied_texts
 
 from poolhook import LLM
 from poolhook.cli import main
+from servers import COMMAND
+from texts import varied_texts
 
 
 def poolhook(*arguments: str | Path, stdin: str | None = None) -> subprocess.CompletedProcess[str]:

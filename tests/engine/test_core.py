@@ -13,7 +13,8 @@ import torch
 
 from fake_runner import EMBED, FakeRunner, answer, sequence
 from poolhook.config import EngineConfig
-from poolhook.engine import EngineCore, EngineInput
+from poolhook.engine import EngineInput
+from poolhook.engine.core import EngineCore
 from poolhook.errors import DeadlineExceeded, EngineDead, InvalidRequest, Overloaded
 from poolhook.params import PoolingParams
 

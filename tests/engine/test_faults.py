@@ -15,7 +15,8 @@ from torch import Tensor
 
 from fake_runner import FAILS, IS_NAN, KILLS, FakeRunner, answer, sequence
 from poolhook.config import EngineConfig
-from poolhook.engine import EngineCore, EngineInput
+from poolhook.engine import EngineInput
+from poolhook.engine.core import EngineCore
 from poolhook.errors import EngineDead, EngineError, InvalidRequest, NonFiniteOutput
 
 SOON = 30  # seconds; no test gets near

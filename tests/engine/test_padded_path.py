@@ -10,7 +10,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from transformers import AutoModel, PreTrainedModel
 
-from poolhook.engine import EngineInput, build_engine
+from poolhook.engine import EngineInput
+from poolhook.engine.build import build_engine
 from poolhook.engine.proof import choose_forward
 from poolhook.models import load_model, read_spec
 from poolhook.params import PoolingParams

@@ -17,10 +17,10 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from texts import varied_texts
 
 from poolhook import LLM, EmbeddingRequestOutput, PoolerConfig, PoolingParams, PoolingRequestOutput, TokenizationParams
 from poolhook.errors import ConfigError, EngineDead, InvalidRequest, ModelError, PoolhookError
+from texts import varied_texts
 
 CUT = {"truncate_prompt_tokens": -1}
 
@@ -67,8 +67,14 @@ def test_outputs_come_in_input_order_with_ids_of_their_own(demo_llm: LLM):
 
 @pytest.mark.parametrize(
     "prompt",
-    ["hello", [101, 7592, 102], (101, 7592, 102), np.array([101, 7592, 102]), {"prompt": "hello"}]
-    + [{"prompt_token_ids": [101, 7592, 102]}],
+    [
+        "hello",
+        [101, 7592, 102],
+        (101, 7592, 102),
+        np.array([101, 7592, 102]),
+        {"prompt": "hello"},
+        {"prompt_token_ids": [101, 7592, 102]},
+    ],
     ids=["text", "ids", "tuple", "array", "text dict", "ids dict"],
 )
 def test_a_prompt_may_come_in_many_forms(demo_llm: LLM, prompt: Any):

@@ -9,10 +9,10 @@ import httpx
 import numpy as np
 import openai
 import pytest
-from servers import Server
-from texts import varied_texts
 
 from poolhook import LLM
+from servers import Server
+from texts import varied_texts
 
 
 @pytest.fixture(scope="module")

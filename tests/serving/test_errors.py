@@ -7,6 +7,7 @@ from typing import Any
 import httpx
 import openai
 import pytest
+
 from servers import Server
 
 MISTAKES: list[tuple[str, Any, str | None, str]] = [

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 
 import httpx
+
 from servers import Server, running_server
 
 

@@ -43,7 +43,9 @@ class Shout(Wrapper):
         request = yield
         if ctx.route == "moody":
             return request
-        request.prompts[:] = [type(p)(p.text.upper() + " wrapped") if hasattr(p, "text") else p for p in request.prompts]
+        for index, prompt in enumerate(request.prompts):
+            if hasattr(prompt, "text"):
+                request.prompts[index] = type(prompt)(prompt.text.upper() + " wrapped")
         return request
 '''
 

@@ -60,7 +60,7 @@ def _facts(spec: ModelSpec) -> dict[str, Any]:
 
 
 def _facts_of_loading(spec: ModelSpec, options: ModelOptions) -> dict[str, Any]:
-    from poolhook.engine import build_engine
+    from poolhook.engine.build import build_engine
 
     built = build_engine(spec, options.engine)
     built.core.close()

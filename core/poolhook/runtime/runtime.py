@@ -9,7 +9,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from poolhook.config import EngineConfig, ModelConfig, PoolerConfig
-from poolhook.engine import BuiltEngine, EngineClient, build_engine
+from poolhook.engine import EngineClient
+from poolhook.engine.build import BuiltEngine, build_engine
 from poolhook.models import ModelSpec, read_spec, resolve_model
 from poolhook.plugins import ModelInfo
 from poolhook.render import Renderer, TextTokenizer
