@@ -59,6 +59,7 @@ FAMILIES: dict[str, tuple[str, str, dict[str, Any]]] = {
         {**_DECODER, "sliding_window": 12, "layer_types": ["sliding_attention", "full_attention"]},
     ),
     "mpnet": ("MPNetConfig", "MPNetModel", _COMMON),
+    "fnet": ("FNetConfig", "FNetModel", _COMMON),
 }
 """Family -> config class, model class, config values; class names are those of transformers."""
 

@@ -78,7 +78,7 @@ def leaking_attention() -> Iterator[None]:
 
 
 @pytest.mark.parametrize("family", FAMILIES)
-@settings(max_examples=20, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(lengths=LENGTHS, seed=st.integers(0, 10**6))
 def test_hidden_states_are_those_of_each_sequence_alone(
     tiny_model: TinyModel, family: str, lengths: list[int], seed: int
@@ -90,7 +90,7 @@ def test_hidden_states_are_those_of_each_sequence_alone(
 
 
 @pytest.mark.parametrize("family", FAMILIES)
-@settings(max_examples=10, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(lengths=st.lists(st.integers(1, 20), min_size=2, max_size=30), seed=st.integers(0, 10**6))
 def test_many_short_sequences_stay_apart(tiny_model: TinyModel, family: str, lengths: list[int], seed: int):
     directory = tiny_model(family)

@@ -23,7 +23,7 @@ class BuiltEngine:
         core: running; close it when done.
         device: where it computes.
         dtype: in what precision.
-        forward: `packed` or `padded`.
+        forward: `packed`, `padded` or `by length`.
     """
 
     core: EngineCore

@@ -1,4 +1,4 @@
-"""The load-time proof: run a few sequences alone and packed, and serve packed only if the hidden states agree.
+"""The load-time proof: run a few sequences alone and together, and believe only ways that give the same hidden states.
 
 A registered attention name on an architecture that does not use it only makes transformers warn, and then sequences
 attend to each other. A wrong vector is worse than a slow one, so packing is believed only once it has been seen.
@@ -7,14 +7,17 @@ attend to each other. A wrong vector is worse than a slow one, so packing is bel
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
 
 from poolhook.engine.attention import UnsupportedAttention
+from poolhook.engine.by_length import ByLengthForward
 from poolhook.engine.client import EngineInput
 from poolhook.engine.forward import Forward, PackedForward, PaddedForward
+from poolhook.errors import ModelError, shorten
 from poolhook.models import ModelSpec, quiet_transformers
 from poolhook.params import PoolingParams
 
@@ -30,47 +33,79 @@ _TOLERANCE = {torch.float32: 1e-4, torch.float16: 2e-2, torch.bfloat16: 1e-1}
 
 
 def choose_forward(model: PreTrainedModel, spec: ModelSpec) -> Forward:
-    """The packed way if it agrees with the model's own, else the padded way, with a warning that says why."""
+    """The fastest way that agrees with the model's own: packed, else padded, else one length at a time. Anything but
+    packed comes with a warning that says why.
+
+    Raises:
+        ModelError: no way agrees.
+    """
+    inputs = _samples(spec)
+    objections: list[str] = []
     with quiet_transformers():
-        reason = _objection_to_packing(model, spec)
-        forward = PackedForward(model, spec.position_offset) if reason is None else PaddedForward(model)
-    if reason is None:
-        return forward
-    logger.warning(
-        "%s (%s) can't be run without padding: %s. It is served through padded batches, which is right but slower.",
-        spec.name,
-        spec.architecture,
-        reason,
-    )
+        alone = _alone(model, spec, inputs)
+        for make in (
+            lambda: PackedForward(model, spec.position_offset),
+            lambda: PaddedForward(model),
+            lambda: ByLengthForward(PaddedForward(model)),
+        ):
+            forward, objection = _proved(make, inputs, alone)
+            if forward is not None:
+                break
+            objections.append(objection)
+    reasons = "; ".join(dict.fromkeys(objections))
+    if forward is None:
+        hint = "" if model.dtype == torch.float32 else " Try dtype float32."
+        raise ModelError(f"{spec.name} ({spec.architecture}) can't be served in {model.dtype}: {reasons}.{hint}")
+    if objections:
+        logger.warning(
+            "%s (%s) can't be run packed: %s. It runs %s instead, which is slower and just as right.",
+            spec.name,
+            spec.architecture,
+            reasons,
+            forward.name,
+        )
     return forward
 
 
 @torch.inference_mode()
-def _objection_to_packing(model: PreTrainedModel, spec: ModelSpec) -> str | None:
-    inputs = _samples(spec)
-    padded = PaddedForward(model)
-    alone = torch.cat([padded([item])[0] for item in inputs])
+def _alone(model: PreTrainedModel, spec: ModelSpec, inputs: Sequence[EngineInput]) -> Tensor:
+    """What the model itself makes of each sequence, without anything of ours."""
     try:
-        packed, _ = PackedForward(model, spec.position_offset)(inputs)
-    except UnsupportedAttention as error:
-        return str(error)
+        return torch.cat([model(torch.tensor([item.token_ids], device=model.device))[0][0] for item in inputs])
     except Exception as error:
-        # Whatever a model does with inputs that it was not made for, its padded path still stands.
-        return f"its packed run failed with {type(error).__name__}: {error}"
-    difference = _difference(packed, alone)
-    tolerance = _TOLERANCE[alone.dtype]
+        # A model that wants more than token ids fails in its own way.
+        raise ModelError(
+            f"{spec.name} ({spec.architecture}) can't be run on token ids: "
+            f"{type(error).__name__}: {shorten(str(error), 500)}"
+        ) from error
+
+
+@torch.inference_mode()
+def _proved(
+    make: Callable[[], Forward], inputs: Sequence[EngineInput], alone: Tensor
+) -> tuple[Forward, str] | tuple[None, str]:
+    """The forward pass if it agrees with `alone`; None, and why not, if it does not."""
+    try:
+        forward = make()
+        together, _ = forward(inputs)
+    except UnsupportedAttention as error:
+        return None, str(error)
+    except Exception as error:
+        # Whatever a model does with inputs that it was not made for, there is another way to run it.
+        return None, f"its run failed with {type(error).__name__}: {shorten(str(error))}"
+    difference, tolerance = _difference(together, alone), _TOLERANCE[alone.dtype]
     if difference <= tolerance:
-        return None
-    return (
-        f"its packed hidden states differ from those of single sequences by {difference:.1e} (allowed: {tolerance:.0e})"
+        return forward, ""
+    return None, (
+        f"its hidden states differ from those of single sequences by {difference:.1e} (allowed: {tolerance:.0e})"
     )
 
 
-def _difference(packed: Tensor, alone: Tensor) -> float:
+def _difference(together: Tensor, alone: Tensor) -> float:
     """The largest distance of a token's two hidden states, relative to their norm; infinite if any is not finite."""
-    packed, alone = packed.float(), alone.float()
-    distance = (packed - alone).norm(dim=-1) / alone.norm(dim=-1).clamp_min(1e-12)
-    return float(torch.nan_to_num(distance, nan=torch.inf).max())
+    together, alone = together.float(), alone.float()
+    distance = (together - alone).norm(dim=-1) / alone.norm(dim=-1).clamp_min(1e-12)
+    return float(torch.nan_to_num(distance, nan=torch.inf, posinf=torch.inf).max())
 
 
 def _samples(spec: ModelSpec) -> list[EngineInput]:
