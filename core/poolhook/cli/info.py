@@ -18,7 +18,7 @@ def info(
     /,
     *,
     load: Annotated[
-        bool, Parameter(help="Load the weights too, and say whether batches are packed or padded.")
+        bool, Parameter(help="Load the weights too, and say how batches are run: packed, padded or by length.")
     ] = False,
     as_json: Annotated[bool, Parameter(name="--json", help="Print JSON.")] = False,
     options: Options = ModelOptions(),

@@ -25,7 +25,7 @@ class Forward(Protocol):
     """Runs the transformer."""
 
     name: str
-    """`packed` or `padded`, for logs."""
+    """`packed`, `padded` or `by length`, for logs."""
 
     def __call__(self, inputs: Sequence[EngineInput]) -> tuple[Tensor, Tensor]:
         """The last hidden states, shape `[T, hidden]`, end to end, and `cu_seqlens`, shape `[n + 1]`."""
@@ -55,7 +55,7 @@ class PackedForward:
         self._position_offset = position_offset
         self._padding_id = position_offset - 1 if position_offset else None
         self._constants = _constants(parameters)
-        self._takes_token_types = "token_type_ids" in parameters
+        self._takes_token_types = _takes_token_types(model)
         try:
             model.set_attn_implementation(ATTENTION_NAME)
         except (ValueError, AttributeError, NotImplementedError) as error:
@@ -93,7 +93,7 @@ class PaddedForward:
         self._model = model
         self._padding_id = model.config.get_text_config().pad_token_id or 0
         self._constants = _constants(parameters)
-        self._takes_token_types = "token_type_ids" in parameters
+        self._takes_token_types = _takes_token_types(model)
         try:
             model.set_attn_implementation("sdpa")
         except (ValueError, AttributeError, NotImplementedError, ImportError):
@@ -122,6 +122,12 @@ class PaddedForward:
     @staticmethod
     def _pad(rows: Sequence[Sequence[int]], filler: int) -> Tensor:
         return pad_sequence([torch.tensor(row) for row in rows], batch_first=True, padding_value=filler)
+
+
+def _takes_token_types(model: PreTrainedModel) -> bool:
+    """Whether the model has segments; GPT-2 and its kin read `token_type_ids` as words."""
+    takes = "token_type_ids" in inspect.signature(model.forward).parameters
+    return takes and bool(getattr(model.config.get_text_config(), "type_vocab_size", 0))
 
 
 def _constants(parameters: Any) -> dict[str, Any]:
