@@ -207,6 +207,16 @@ class TestAWorkerThatDies:
         assert [type(future.exception(SOON)) for future in others] == [EngineDead] * 2
         core.close()
 
+    def test_dies_with_its_device(self):
+        class LosesItsDevice(FakeRunner):
+            def run(self, inputs: Sequence[EngineInput]) -> list[Tensor | None]:
+                raise torch.AcceleratorError("CUDA error: device-side assert triggered")
+
+        core = engine(LosesItsDevice())
+        assert outcomes(core, [sequence(1), sequence(2)]) == [EngineDead] * 2
+        assert not core.is_alive
+        core.close()
+
     def test_gives_each_its_own_error(self):
         core = engine(FakeRunner())
         errors = [future.exception(SOON) for future in core.submit([sequence(KILLS), sequence(1)])]

@@ -18,7 +18,7 @@ from torch import Tensor
 
 from poolhook.config import EngineConfig
 from poolhook.engine.client import EngineInput, EngineStats
-from poolhook.engine.device import free_cached_memory, is_out_of_memory, step_tokens
+from poolhook.engine.device import free_cached_memory, is_device_lost, is_out_of_memory, step_tokens
 from poolhook.engine.scheduler import Job, Scheduler
 from poolhook.errors import (
     EngineDead,
@@ -190,7 +190,9 @@ class EngineCore:
         try:
             rows = self._runner.run([job.input for job in step])
         except Exception as error:
-            # Whatever a model raises is contained. Its traceback must not keep the step's tensors during the next try.
+            if is_device_lost(error):
+                raise
+            # Whatever else a model raises is contained. Its traceback must not keep the step's tensors meanwhile.
             _forget_locals(error)
             failure = error
         if failure is not None:

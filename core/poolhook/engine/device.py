@@ -63,6 +63,11 @@ def is_out_of_memory(error: BaseException) -> bool:
     return isinstance(error, RuntimeError) and ("can't allocate memory" in text or "out of memory" in text)
 
 
+def is_device_lost(error: BaseException) -> bool:
+    """Whether the device itself failed, as after a CUDA assertion: every later step would fail too."""
+    return isinstance(error, torch.AcceleratorError) and not is_out_of_memory(error)
+
+
 def free_cached_memory(device: torch.device) -> None:
     """Give cached blocks back, so that a smaller step finds room."""
     if device.type == "cuda":

@@ -50,30 +50,51 @@ class OnlineRunner:
         ctx = new_context(route, request, "online")
         hops = _Hops(self._pool)
         ending = _Ending(route, ctx)
+        futures: list[Future[PoolingOutput]] = []
         try:
-            prepared = await self._prepare(route, ctx, data, hops)
-            ctx.stage = "engine"
-            computed = await _gather(self._runtime.engine.submit(prepared.missing))
+            prepared = await self._prepare(route, ctx, data, hops, futures)
+            computed = await asyncio.gather(*map(asyncio.wrap_future, futures))
 
             def conclude_and_deliver() -> T:
                 return deliver(route, conclude(route, ctx, prepared, computed))
 
             return await hops.hop(partial(ending.after, conclude_and_deliver))
         except BaseException as error:
+            withdraw(futures)
             await hops.last(partial(ending.fail, error))
             raise
+        finally:
+            # A failed future holds its error, whose traceback holds this frame: break the circle.
+            futures.clear()
 
     def close(self) -> None:
         """Wait for running hops and end the threads."""
         self._pool.shutdown()
 
-    async def _prepare(self, route: Route, ctx: RequestContext, data: Any, hops: _Hops) -> Prepared:
-        renderer = self._runtime.renderer
+    async def _prepare(
+        self,
+        route: Route,
+        ctx: RequestContext,
+        data: Any,
+        hops: _Hops,
+        futures: list[Future[PoolingOutput]],
+    ) -> Prepared:
+        """Go as far as the engine's queue; the engine's futures are added to `futures`."""
+
+        def submit(request: Any) -> Prepared:
+            prepared = prepare(route, self._runtime.renderer, ctx, request)
+            if hops.caller_left:
+                return prepared
+            ctx.stage = "engine"
+            # In the hop too: looking at every token id of a large request takes a while.
+            futures.extend(self._runtime.engine.submit(prepared.missing))
+            return prepared
+
         if not route.prefetches:
-            return await hops.hop(lambda: prepare(route, renderer, ctx, route.parse_data(ctx, data)))
+            return await hops.hop(lambda: submit(route.parse_data(ctx, data)))
         request = await hops.hop(lambda: route.parse_data(ctx, data))
         ctx.fetched = await _fetch(route, ctx, request, hops.context)
-        return await hops.hop(lambda: prepare(route, renderer, ctx, request))
+        return await hops.hop(lambda: submit(request))
 
 
 class _Ending:
@@ -107,10 +128,15 @@ class _Hops:
     def __init__(self, pool: ThreadPoolExecutor) -> None:
         self._pool = pool
         self.context = copy_context()
+        self.caller_left = False
 
     async def hop(self, work: Callable[[], T]) -> T:
         """The result of `work`; if the caller leaves before a thread is free, `work` is dropped."""
-        return await _outlast(self._pool.submit(self.context.run, work), Future.cancel)
+        return await _outlast(self._pool.submit(self.context.run, work), self._leave)
+
+    def _leave(self, waiting: Future[Any]) -> None:
+        self.caller_left = True
+        waiting.cancel()
 
     async def last(self, work: Callable[[], T]) -> T:
         """The result of `work`, which runs whatever happens: while the caller leaves, and when the pool is closed."""
@@ -160,14 +186,3 @@ async def _fetch(route: Route, ctx: RequestContext, request: Any, context: Conte
         # A task is over only when its own clean-up is.
         await asyncio.gather(*fetching, return_exceptions=True)
         del fetching
-
-
-async def _gather(futures: list[Future[PoolingOutput]]) -> list[PoolingOutput]:
-    """Await all; if one fails or the caller leaves, withdraw the rest."""
-    try:
-        return await asyncio.gather(*map(asyncio.wrap_future, futures))
-    except BaseException:
-        withdraw(futures)
-        raise
-    finally:
-        del futures

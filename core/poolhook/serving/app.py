@@ -12,13 +12,13 @@ from starlette.responses import Response
 
 from poolhook._version import __version__
 from poolhook.runtime import OnlineRunner, Runtime
+from poolhook.serving.base import PoolingServingBase
 from poolhook.serving.embeddings import ServingEmbedding
 from poolhook.serving.errors import error_response, install_error_handlers
-from poolhook.serving.json import JSONResponse
+from poolhook.serving.json import MEDIA_TYPE, JSONResponse
 from poolhook.serving.metrics import CONTENT_TYPE, Metrics
 from poolhook.serving.middleware import BoundedBody, Counted
 from poolhook.serving.pooling import ServingPooling
-from poolhook.serving.protocol import EmbeddingRequest, PoolingBody
 
 MAX_BODY_BYTES = 64 * 2**20
 
@@ -52,15 +52,21 @@ def build_app(runtime: Runtime, *, model_name: str | None = None, max_body_bytes
 def _add_pooling_endpoints(app: FastAPI, runner: OnlineRunner, name: str) -> None:
     embedding, pooling = ServingEmbedding(runner, name), ServingPooling(runner, name)
 
-    @app.post("/v1/embeddings", tags=["pooling"])
-    async def create_embeddings(body: EmbeddingRequest, http: Request) -> Response:
+    @app.post("/v1/embeddings", tags=["pooling"], openapi_extra=_body_of(embedding))
+    async def create_embeddings(http: Request) -> Response:
         """Embed texts or token ids, as OpenAI's API does."""
-        return await embedding(body, http)
+        return await embedding(http)
 
-    @app.post("/pooling", tags=["pooling"])
-    async def create_pooling(body: PoolingBody, http: Request) -> Response:
+    @app.post("/pooling", tags=["pooling"], openapi_extra=_body_of(pooling))
+    async def create_pooling(http: Request) -> Response:
         """Run any task on prompts, or an IO processor on its data."""
-        return await pooling(body, http)
+        return await pooling(http)
+
+
+def _body_of(serving: PoolingServingBase[Any]) -> dict[str, Any]:
+    """The body's schema for the API's documentation; FastAPI does not see it, since the endpoint reads it itself."""
+    schema = serving.body_type.model_json_schema()
+    return {"requestBody": {"required": True, "content": {MEDIA_TYPE: {"schema": schema}}}}
 
 
 def _add_operation_endpoints(app: FastAPI, runtime: Runtime, metrics: Metrics, name: str) -> None:

@@ -6,18 +6,21 @@ import asyncio
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Coroutine
-from typing import Any, Generic, TypeVar
+from typing import Any, ClassVar, Generic, TypeVar, cast
 
 from fastapi import Request
+from pydantic import ValidationError
 from starlette.responses import Response
 
-from poolhook.errors import PluginContractError, UnknownModel, shorten
+from poolhook.errors import InvalidRequest, PluginContractError, UnknownModel, describe_problems, shorten
 from poolhook.plugins import PoolingRequest, Route
 from poolhook.runtime import Answer, OnlineRunner
 from poolhook.serving.json import MEDIA_TYPE, dumps
 from poolhook.serving.protocol import CommonFields
 
 Body = TypeVar("Body", bound=CommonFields)
+
+_SMALL_BODY = 64 * 1024  # bytes
 
 CLIENT_LEFT = 499
 """nginx's status for a client that closed its connection; nobody is there to read it, but the metrics are."""
@@ -31,6 +34,9 @@ class PoolingServingBase(ABC, Generic[Body]):
         model_name: the name under which the model is served.
     """
 
+    body_type: ClassVar[type[CommonFields]]
+    """What the body is read as; `Body`, where it can be seen at run time."""
+
     def __init__(self, runner: OnlineRunner, model_name: str) -> None:
         self._runner = runner
         self.model_name = model_name
@@ -43,12 +49,13 @@ class PoolingServingBase(ABC, Generic[Body]):
     def as_content(self, body: Body, answer: Answer) -> Any:
         """The response's JSON, as anything that `dumps` understands."""
 
-    async def __call__(self, body: Body, http: Request) -> Response:
-        """Answer `body`.
+    async def __call__(self, http: Request) -> Response:
+        """Answer a request.
 
         Raises:
             PoolhookError: whatever the request ran into; the app turns it into a response.
         """
+        body = await self._read(http)
         if body.model is not None and body.model != self.model_name:
             raise UnknownModel(
                 f"Model {shorten(body.model)!r} is not served here, but {self.model_name!r} is.",
@@ -65,6 +72,26 @@ class PoolingServingBase(ABC, Generic[Body]):
         if content is None:
             return Response(status_code=CLIENT_LEFT)
         return Response(content, media_type=MEDIA_TYPE)
+
+    async def _read(self, http: Request) -> Body:
+        content_type = http.headers.get("content-type", "")
+        if content_type.partition(";")[0].strip().lower() != MEDIA_TYPE:
+            raise InvalidRequest(
+                f"Send a JSON object, with Content-Type: {MEDIA_TYPE} (it was {shorten(content_type)!r})."
+            )
+        content = await http.body()
+        # What takes a while must not hold up the event loop; what does not is not worth a thread.
+        is_small = len(content) <= _SMALL_BODY
+        return self._parse(content) if is_small else await asyncio.to_thread(self._parse, content)
+
+    def _parse(self, content: bytes) -> Body:
+        try:
+            return cast(Body, self.body_type.model_validate_json(content))
+        except ValidationError as error:
+            problems = error.errors(include_url=False, include_input=False)
+            text, field = describe_problems(problems)
+            what = "body is not valid JSON" if problems[0]["type"] == "json_invalid" else "request is invalid"
+            raise InvalidRequest(f"The {what}: {shorten(text, 1000)}", param=field) from error
 
     @staticmethod
     def created() -> int:

@@ -14,6 +14,8 @@ from poolhook.serving.protocol import EmbeddingRequest
 class ServingEmbedding(PoolingServingBase[EmbeddingRequest]):
     """Answers OpenAI's clients."""
 
+    body_type = EmbeddingRequest
+
     def as_request(self, body: EmbeddingRequest) -> PoolingRequest:
         """A request for task `embed`."""
         return PromptsRequest(

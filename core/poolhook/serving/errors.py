@@ -8,10 +8,9 @@ from http import HTTPStatus
 from typing import Any
 
 from fastapi import FastAPI, Request
-from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
 
-from poolhook.errors import ClientError, Overloaded, PluginError, PoolhookError, describe_problems, shorten
+from poolhook.errors import ClientError, Overloaded, PluginError, PoolhookError, shorten
 from poolhook.serving.json import JSONResponse
 
 logger = logging.getLogger(__name__)
@@ -45,23 +44,12 @@ def respond_to(error: PoolhookError) -> JSONResponse:
 def install_error_handlers(app: FastAPI) -> None:
     """Make every error that leaves `app` one of these."""
     app.add_exception_handler(PoolhookError, _on_poolhook_error)
-    app.add_exception_handler(RequestValidationError, _on_invalid_body)
     app.add_exception_handler(HTTPException, _on_http_error)
     app.add_exception_handler(Exception, _on_bug)
 
 
 async def _on_poolhook_error(_: Request, error: Any) -> JSONResponse:
     return respond_to(error)
-
-
-async def _on_invalid_body(_: Request, error: Any) -> JSONResponse:
-    problems = [{**problem, "loc": problem["loc"][1:]} for problem in error.errors()]  # less its leading "body"
-    if problems and problems[0]["type"] == "json_invalid":
-        return error_response(HTTPStatus.BAD_REQUEST, f"The body is not valid JSON: {problems[0]['ctx']['error']}")
-    if problems and not problems[0]["loc"] and problems[0]["type"] in ("model_attributes_type", "dict_type"):
-        return error_response(HTTPStatus.BAD_REQUEST, "Send a JSON object, with Content-Type: application/json.")
-    text, field = describe_problems(problems)
-    return error_response(HTTPStatus.BAD_REQUEST, f"The request is invalid: {shorten(text, 1000)}", field)
 
 
 async def _on_http_error(request: Request, error: Any) -> JSONResponse:

@@ -14,6 +14,8 @@ from poolhook.serving.protocol import PoolingBody
 class ServingPooling(PoolingServingBase[PoolingBody]):
     """Answers in vLLM's shapes."""
 
+    body_type = PoolingBody
+
     def as_request(self, body: PoolingBody) -> PoolingRequest:
         """A request for the named task, for task `plugin` if there is `data`, else for the task that is served."""
         common: dict[str, Any] = {
