@@ -47,6 +47,14 @@ def test_three_hundred_varied_texts_equal_sentence_transformers(demo_llm: LLM, r
     np.testing.assert_allclose(stack(backwards)[::-1], vectors, atol=1e-5, rtol=0)
 
 
+@pytest.mark.parametrize("budget", [1, 100, 3000])
+def test_the_size_of_a_step_changes_no_vector(demo_llm: LLM, budget: int):
+    texts = varied_texts(60)
+    with LLM("demo", device="cpu", max_num_batched_tokens=budget) as llm:
+        vectors = stack(llm.embed(texts, tokenization_kwargs=CUT))
+    np.testing.assert_allclose(vectors, stack(demo_llm.embed(texts, tokenization_kwargs=CUT)), atol=1e-5, rtol=0)
+
+
 @settings(max_examples=30, deadline=None)
 @given(st.lists(st.text(max_size=400), min_size=1, max_size=20))
 def test_any_text_has_the_same_vector_alone_and_in_a_batch(demo_llm: LLM, texts: list[str]):
