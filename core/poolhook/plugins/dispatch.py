@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
@@ -73,7 +74,29 @@ class Dispatcher(Protocol):
 
 
 @dataclass(frozen=True)
-class TaskDispatcher:
+class _OneRoute(ABC):
+    """Prompts go to the one route; `data` is refused."""
+
+    route: Route
+
+    @property
+    def routes(self) -> Sequence[Route]:
+        """The one route."""
+        return (self.route,)
+
+    def dispatch(self, request: PoolingRequest) -> tuple[Route, Any]:
+        """The one route; see `Dispatcher.dispatch`."""
+        if isinstance(request, PromptsRequest):
+            return self.route, {"input": request.prompts, "prompt_name": request.prompt_name}
+        raise InvalidRequest(self._why_no_data(), param="data")
+
+    @abstractmethod
+    def _why_no_data(self) -> str:
+        """What to tell those who send `data`."""
+
+
+@dataclass(frozen=True)
+class TaskDispatcher(_OneRoute):
     """A built-in task: prompts in, the task's answer out.
 
     Args:
@@ -81,23 +104,11 @@ class TaskDispatcher:
         processors: IO processors that were chosen, for the message to those who send `data`.
     """
 
-    route: Route
     processors: Sequence[str] = ()
 
-    @property
-    def routes(self) -> Sequence[Route]:
-        """The task's one route."""
-        return (self.route,)
-
-    def dispatch(self, request: PoolingRequest) -> tuple[Route, Any]:
-        """The task's route; see `Dispatcher.dispatch`."""
-        if isinstance(request, PromptsRequest):
-            return self.route, {"input": request.prompts, "prompt_name": request.prompt_name}
-        raise InvalidRequest(
-            f"Task {self.route.name!r} takes `input` (prompts), not `data`. `data` goes to task 'plugin', which is "
-            + (f"served by {', '.join(self.processors)}." if self.processors else "not served here."),
-            param="data",
-        )
+    def _why_no_data(self) -> str:
+        served = f"served by {', '.join(self.processors)}" if self.processors else "not served here"
+        return f"Task {self.route.name!r} takes `input` (prompts), not `data`. `data` goes to task 'plugin', which is {served}."
 
 
 @dataclass(frozen=True)
@@ -141,7 +152,7 @@ class PluginWithIOProcessorPlugins:
 
 
 @dataclass(frozen=True)
-class PluginWithoutIOProcessorPlugins:
+class PluginWithoutIOProcessorPlugins(_OneRoute):
     """Task `plugin` computed by the model's own pooler: prompts pass through, raw pooled data comes back.
 
     Args:
@@ -149,20 +160,10 @@ class PluginWithoutIOProcessorPlugins:
         installed: IO processors that could be chosen, for the message to those who send `data`.
     """
 
-    route: Route
     installed: Sequence[str] = ()
 
-    @property
-    def routes(self) -> Sequence[Route]:
-        """The one route that passes prompts through."""
-        return (self.route,)
-
-    def dispatch(self, request: PoolingRequest) -> tuple[Route, Any]:
-        """The route that passes prompts through; see `Dispatcher.dispatch`."""
-        if isinstance(request, PromptsRequest):
-            return self.route, {"input": request.prompts, "prompt_name": request.prompt_name}
-        raise InvalidRequest(
+    def _why_no_data(self) -> str:
+        return (
             "No IO processor was chosen, so `data` has nobody to read it; send prompts as `input`, or choose one with "
-            f"io_processor_plugin (installed: {', '.join(self.installed) or 'none'}).",
-            param="data",
+            f"io_processor_plugin (installed: {', '.join(self.installed) or 'none'})."
         )
