@@ -40,7 +40,8 @@ $(VENV)/bin/pip:
 
 $(VENV)/.demo: pyproject.toml constraints.txt plugin_template/pyproject.toml | $(BIN)/pip
 	@echo "Setting up $(VENV): this downloads torch and a 84 MB model, once."
-	@$(INSTALL) --editable '.[demo]' ./plugin_template
+	@$(INSTALL) --editable '.[demo]'
+	@$(INSTALL) ./plugin_template
 	@touch $@
 
 $(VENV)/.dev: pyproject.toml constraints.txt | $(BIN)/pip

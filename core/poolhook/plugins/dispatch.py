@@ -108,8 +108,10 @@ class TaskDispatcher(_OneRoute):
 
     def _why_no_data(self) -> str:
         served = f"served by {', '.join(self.processors)}" if self.processors else "not served here"
-        return f"Task {self.route.name!r} takes `input` (prompts), not `data`. "
+        return (
+            f"Task {self.route.name!r} takes `input` (prompts), not `data`. "
             f"`data` goes to task 'plugin', which is {served}."
+        )
 
 
 @dataclass(frozen=True)
