@@ -39,7 +39,7 @@ $(VENV)/bin/pip:
 	$(PYTHON) -m venv $(VENV)
 
 $(VENV)/.demo: pyproject.toml constraints.txt plugin_template/pyproject.toml | $(BIN)/pip
-	@echo "Setting up $(VENV): this downloads torch and a 84 MB model, once."
+	@echo "Setting up $(VENV): this downloads PyTorch (gigabytes, unless it is a CPU build) and an 84 MB model, once."
 	@$(INSTALL) --editable '.[demo]'
 	@$(INSTALL) ./plugin_template
 	@touch $@

@@ -14,7 +14,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 COMMAND = [sys.executable, "-c", "from poolhook.cli import main; main()"]
-_RUNNING = re.compile(r"Uvicorn running on (http://[\d.]+:\d+)")
+_RUNNING = re.compile(r"Serving on (http://[\d.]+:\d+)")
 
 
 class Server:

@@ -59,10 +59,10 @@ class EngineConfig(BaseModel):
     """`auto` is float32 on a CPU and half precision on CUDA where the model allows it."""
 
     max_num_batched_tokens: int | None = Field(default=None, ge=1)
-    """Tokens of one step. None chooses by device. A single longer sequence still runs, alone in its step."""
+    """Tokens of one step. Unset chooses by device. A single longer sequence still runs, alone in its step."""
 
     max_queued_tokens: int | None = Field(default=None, ge=1)
-    """Tokens that may wait; past it a request is refused as overloaded. None is unbounded."""
+    """Tokens that may wait; past it a request is refused as overloaded. Unset is unbounded offline."""
 
 
 @dataclass(frozen=True)

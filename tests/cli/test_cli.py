@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import socket
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
@@ -101,6 +102,10 @@ MISTAKES = [
     (["embed", "demo", "a", "--device", "cuda:7"], "cuda:7"),
     (["embed", "demo", "a", "--no-such-option"], "--no-such-option"),
     (["serve", "demo", "--port", "abc"], "--port"),
+    (["serve", "demo", "--port", "80000"], "65535"),
+    (["serve", "demo", "--host", "no-such-host.invalid"], "no-such-host.invalid"),
+    (["embed", "demo", "a", "--pooler-config.pooling-type", "men"], "--pooler-config.pooling-type"),
+    (["embed", "demo", "a", "--output", "no/such/directory/x.npy"], "no directory no/such/directory"),
     (["serve", "demo", "--io-processor-plugin", "nobody"], "No plugin named 'nobody'"),
     (["serve", "demo", "--wrapper", "nobody"], "No plugin named 'nobody'"),
     (["info", "/"], "no /config.json"),
@@ -126,6 +131,21 @@ def test_a_line_that_is_not_json_is_named():
     done = poolhook("embed", "demo", "--input", "-", "--input-format", "jsonl", stdin='"good"\nbad')
     assert done.returncode == 2
     assert "Line 2" in done.stderr
+
+
+def test_an_object_without_text_is_named_and_blank_lines_are_nothing():
+    lines = '{"text": "one"}\n\n{"title": "two"}\n'
+    done = poolhook("embed", "demo", "--input", "-", "--input-format", "jsonl", stdin=lines)
+    assert done.returncode == 2
+    assert "Line 3" in done.stderr
+    assert "`text`" in done.stderr
+
+
+def test_a_port_in_use_is_said_before_the_model_is_loaded(capsys: pytest.CaptureFixture[str]):
+    with socket.create_server(("127.0.0.1", 0)) as taken, pytest.raises(SystemExit) as exit_info:
+        main(["serve", "no-such-model", "--port", str(taken.getsockname()[1])])
+    assert exit_info.value.code == 2
+    assert "Address already in use" in capsys.readouterr().err
 
 
 def test_a_reader_that_has_had_enough_is_no_error():

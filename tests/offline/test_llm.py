@@ -235,6 +235,29 @@ def test_decoders_pool_their_last_token_and_padded_families_work_too(tiny_model:
             np.testing.assert_allclose(output.outputs.numpy(), vector / vector.norm(), rtol=1e-4, atol=1e-5)
 
 
+def test_a_forked_child_is_told_instead_of_waiting_for_ever(tiny_model: Callable[..., Path]):
+    program = f"""
+import os, sys
+from poolhook import LLM
+from poolhook.errors import EngineDead
+
+llm = LLM({str(tiny_model("bert"))!r})
+if os.fork() == 0:
+    try:
+        llm.embed("w1")
+    except EngineDead as error:
+        sys.exit(7 if "spawn" in str(error) else 8)
+    sys.exit(9)
+print(os.waitstatus_to_exitcode(os.wait()[1]), len(llm.embed("w1")))
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60)
+    assert (done.returncode, done.stdout.strip()) == (0, "7 1"), done.stderr
+
+
+def test_a_generator_is_read_to_its_end(demo_llm: LLM):
+    assert len(demo_llm.embed(f"text {number}" for number in range(3))) == 3
+
+
 def test_a_closed_one_says_so_and_closing_twice_is_harmless(tiny_model: Callable[..., Path]):
     with LLM(str(tiny_model("bert"))) as llm:
         llm.embed("w1")

@@ -11,12 +11,14 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from cyclopts import Parameter
 
 from poolhook.cli.options import Model, ModelOptions, Options
-from poolhook.errors import InvalidRequest
+from poolhook.errors import InvalidRequest, shorten
 
 if TYPE_CHECKING:
     from poolhook.outputs import EmbeddingRequestOutput
 
 STDIN = Path("-")
+
+_KEYS = {"text", "prompt", "prompt_token_ids"}
 
 
 def embed(
@@ -30,7 +32,8 @@ def embed(
     input_format: Annotated[
         Literal["lines", "jsonl"] | None,
         Parameter(
-            help="A text a line, or JSON a line: a text, token ids, or an object with `text`. By the file's name."
+            help="A text a line, or JSON a line: a text, token ids, or an object with `text`. "
+            "Unset goes by the file's name; standard input is lines."
         ),
     ] = None,
     output: Annotated[
@@ -45,6 +48,8 @@ def embed(
 ) -> None:
     """Embed texts: JSON lines on standard output, or a file."""
     inputs = _inputs(texts, input, input_format)
+    if output is not None and not output.parent.is_dir():
+        raise InvalidRequest(f"--output can't be written: there is no directory {output.parent}.")
     from poolhook.offline import LLM
 
     with LLM(model, pooler_config=options.pooler_config, **options.engine.model_dump()) as llm:
@@ -82,17 +87,17 @@ def _inputs(texts: Sequence[str], file: Path | None, input_format: str | None) -
     if not lines:
         raise InvalidRequest("--input is empty.")
     is_json = input_format == "jsonl" or (input_format is None and file.suffix in (".jsonl", ".ndjson"))
-    return [_from_json(number, line) for number, line in enumerate(lines, 1)] if is_json else lines
+    return [_from_json(n, line) for n, line in enumerate(lines, 1) if line.strip()] if is_json else lines
 
 
 def _from_json(number: int, line: str) -> Any:
     try:
         value = json.loads(line)
     except ValueError as error:
-        raise InvalidRequest(f"Line {number} of --input is not JSON: {error}") from error
-    if isinstance(value, dict) and "text" in value:
-        return value["text"]
-    return value
+        raise InvalidRequest(f"Line {number} of --input is not JSON: {shorten(line)}") from error
+    if isinstance(value, dict) and not _KEYS & value.keys():
+        raise InvalidRequest(f"Line {number} of --input is an object without `text`: {shorten(line)}")
+    return value["text"] if isinstance(value, dict) and "text" in value else value
 
 
 def _json_lines(inputs: Sequence[Any], outputs: Sequence[EmbeddingRequestOutput]) -> Iterable[str]:

@@ -50,7 +50,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     try:
         app(arguments, exit_on_error=False, print_error=False, result_action="return_value")
     except CycloptsError as error:
-        _stop(MISTAKE, f"{_what_is_wrong(error)} Try `poolhook --help`.")
+        command = " ".join(["poolhook", *(error.command_chain or ())])
+        _stop(MISTAKE, f"{_what_is_wrong(error)} Try `{command} --help`.")
     except (ConfigError, ClientError, PluginLoadError, PluginContractError) as error:
         _stop(MISTAKE, str(error))
     except PoolhookError as error:
@@ -67,7 +68,10 @@ def _what_is_wrong(error: CycloptsError) -> str:
     cause = error.__cause__
     if isinstance(cause, ValidationError):
         text, field = describe_problems(cause.errors(include_url=False))
-        return f"--{text.replace('_', '-')}." if field else f"{text}."
+        # Options that are flattened into the command's own belong to an argument named *.
+        group = error.argument.name if error.argument else "*"
+        prefix = "--" if group == "*" else f"{group}."
+        return f"{prefix}{text.replace('_', '-')}." if field else f"{text}."
     return " ".join(str(error).split())
 
 

@@ -6,6 +6,7 @@ import logging
 from typing import Annotated
 
 from cyclopts import Parameter
+from cyclopts.validators import Number
 
 from poolhook.cli.options import Model, ModelOptions, Options
 from poolhook.errors import ConfigError
@@ -19,7 +20,10 @@ def serve(
     /,
     *,
     host: Annotated[str, Parameter(help="The address to bind.")] = "127.0.0.1",
-    port: Annotated[int, Parameter(help="The port; 0 takes a free one.")] = 8000,
+    port: Annotated[
+        int,
+        Parameter(help="The port; 0 takes a free one.", validator=Number(gte=0, lte=65535)),
+    ] = 8000,
     served_model_name: Annotated[str | None, Parameter(help="The name that clients use for the model.")] = None,
     io_processor_plugin: Annotated[
         str | None,
@@ -27,19 +31,23 @@ def serve(
     ] = None,
     wrapper: Annotated[
         tuple[str, ...],
-        Parameter(help="A wrapper to put around every route; the first given is the outermost."),
+        Parameter(
+            help="A wrapper to put around every route; may be repeated, and the first is the outermost.",
+            negative=(),
+            show_default=False,
+        ),
     ] = (),
     options: Options = ModelOptions(),
 ) -> None:
     """Serve a model over HTTP: OpenAI's /v1/embeddings, /pooling, /health, /v1/models and /metrics."""
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
     try:
-        from poolhook.serving import build_app
-        from poolhook.serving import serve as serve_app
+        from poolhook import serving
     except ModuleNotFoundError as error:
         raise ConfigError(f"Serving needs the server extra ({error}): pip install 'poolhook[server]'") from error
     from poolhook.runtime import RuntimeConfig, build_runtime
 
+    bound = serving.bind(host, port)
     engine = options.engine
     if engine.max_queued_tokens is None:
         engine = engine.model_copy(update={"max_queued_tokens": DEFAULT_QUEUE})
@@ -52,4 +60,4 @@ def serve(
             wrappers=wrapper,
         )
     )
-    serve_app(build_app(runtime, model_name=served_model_name), host, port)
+    serving.serve(serving.build_app(runtime, model_name=served_model_name), bound)

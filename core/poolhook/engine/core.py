@@ -7,6 +7,7 @@ memory shrinks the budget; and if the worker itself dies, everybody who waits is
 from __future__ import annotations
 
 import logging
+import os
 import threading
 import traceback
 from collections.abc import Sequence
@@ -73,6 +74,7 @@ class EngineCore:
         self._max_queued_tokens = config.max_queued_tokens
         self._scheduler = Scheduler(config.max_num_batched_tokens or step_tokens(device), runner.cost)
         self._work = threading.Condition()
+        self._process = os.getpid()
         self._stopped: str | None = None
         self._steps = self._tokens = 0
         # A daemon, so that a program that forgot close() still ends.
@@ -87,7 +89,7 @@ class EngineCore:
     @property
     def is_alive(self) -> bool:
         """Whether an input submitted now could be answered."""
-        return self._stopped is None and self._worker.is_alive()
+        return self._stopped is None and self._process == os.getpid() and self._worker.is_alive()
 
     def verify(self, params: PoolingParams) -> None:
         """Raise `InvalidRequest` for params that the model can't honour."""
@@ -95,6 +97,11 @@ class EngineCore:
 
     def submit(self, inputs: Sequence[EngineInput]) -> list[Future[PoolingOutput]]:
         """Queue the inputs of one request; see `EngineClient.submit`."""
+        if self._process != os.getpid():
+            raise EngineDead(
+                "This engine was started before the process forked, and its worker stayed behind. Load the model in "
+                "the child, or start children with multiprocessing's 'spawn'."
+            )
         for item in inputs:
             self._check(item)
         jobs = [Job(item, Future()) for item in inputs]
@@ -113,6 +120,8 @@ class EngineCore:
 
     def close(self) -> None:
         """Stop after the running step. What still waits fails with `EngineDead`. Closing twice is harmless."""
+        if self._process != os.getpid():
+            return  # the parent's worker is not ours to stop, and its lock may have been held when we forked
         self._stop("The engine is closed.")
         if threading.current_thread() is not self._worker:
             self._worker.join()

