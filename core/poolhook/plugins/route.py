@@ -95,7 +95,13 @@ class Route:
             raise self._broken(ctx.stage, f"must return a list of PoolingParams, not {_describe(merged)}")
         if len(merged) != len(prompts):
             raise self._broken(ctx.stage, f"returned {len(merged)} PoolingParams for {len(prompts)} prompts")
-        return [p if p.task is not None else p.model_copy(update={"task": self.task}) for p in merged]
+        # Mostly one object for all prompts, so it is completed once.
+        distinct = {id(params): params for params in merged}
+        complete = {key: self._with_task(params) for key, params in distinct.items()}
+        return [complete[id(params)] for params in merged]
+
+    def _with_task(self, params: PoolingParams) -> PoolingParams:
+        return params if params.task is not None else params.model_copy(update={"task": self.task})
 
     def lookup(self, ctx: RequestContext, inputs: Sequence[EngineInput]) -> list[PoolingOutput | None]:
         """For each input what the first wrapper that knows it says, or None.
