@@ -127,3 +127,59 @@ def test_an_engine_answers_alike_whichever_way_it_runs(tiny_model: TinyModel, fa
     finally:
         built.core.close()
     torch.testing.assert_close(torch.stack(together), torch.stack(apart), rtol=1e-4, atol=1e-5)
+
+
+class TestWhatNoShortTextShows:
+    def test_positions_that_change_with_the_longest_text_run_one_length_at_a_time(self, tmp_path: Path):
+        import transformers
+
+        rope = {
+            "rope_type": "longrope",
+            "rope_theta": 1e4,
+            "short_factor": [1.0] * 4,
+            "long_factor": [2.0] * 4,
+            "original_max_position_embeddings": 40,
+            "factor": 4.0,
+        }
+        config = transformers.Phi3Config(
+            vocab_size=200,
+            hidden_size=32,
+            intermediate_size=64,
+            num_hidden_layers=2,
+            num_attention_heads=4,
+            num_key_value_heads=2,
+            max_position_embeddings=160,
+            original_max_position_embeddings=40,
+            rope_parameters=rope,
+            pad_token_id=1,
+            bos_token_id=2,
+            eos_token_id=3,
+        )
+        torch.manual_seed(0)
+        model = transformers.Phi3Model(config).eval()
+        model.save_pretrained(tmp_path)
+        built = build_engine(read_spec(tmp_path))
+        assert built.forward == "by length"
+        sequences = [list(range(5, 15)), list(range(5, 125))]
+        params = PoolingParams(task="embed", use_activation=False)
+        futures = built.core.submit([EngineInput(ids, params) for ids in sequences])
+        for ids, future in zip(sequences, futures, strict=True):
+            with torch.no_grad():
+                alone = model(torch.tensor([ids]))[0][0, -1]
+            torch.testing.assert_close(future.result(30).data, alone, rtol=1e-4, atol=1e-5)
+        built.core.close()
+
+    @pytest.mark.parametrize("option", [{"attention_chunk_size": 64}, {"floor_scale": 8192}])
+    def test_attention_that_counts_places_of_the_batch_is_not_packed(
+        self, tiny_model: TinyModel, option: dict[str, int]
+    ):
+        from transformers import AutoConfig
+
+        from poolhook.models import objection_to_mixing, objection_to_packing
+
+        config = AutoConfig.from_pretrained(tiny_model("bert"))
+        assert objection_to_packing(config) is None
+        for name, value in option.items():
+            setattr(config, name, value)
+        assert objection_to_packing(config) is not None
+        assert objection_to_mixing(config) is None

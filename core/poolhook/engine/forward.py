@@ -55,7 +55,7 @@ class PackedForward:
         self._position_offset = position_offset
         self._padding_id = position_offset - 1 if position_offset else None
         self._constants = _constants(parameters)
-        self._takes_token_types = _takes_token_types(model)
+        self._token_types = _TokenTypes(model)
         try:
             model.set_attn_implementation(ATTENTION_NAME)
         except (ValueError, AttributeError, NotImplementedError) as error:
@@ -65,7 +65,7 @@ class PackedForward:
         """Run `inputs`, best sorted by length; see `Forward`."""
         batch = pack(inputs, self._model.device, self._position_offset, self._padding_id)
         kwargs: dict[str, Any] = {"input_ids": batch.input_ids, "position_ids": batch.position_ids}
-        if self._takes_token_types:
+        if self._token_types.wanted(inputs):
             kwargs["token_type_ids"] = batch.token_type_ids
         with attending(batch):
             hidden = self._model(**kwargs, **self._constants)[0]
@@ -93,7 +93,7 @@ class PaddedForward:
         self._model = model
         self._padding_id = model.config.get_text_config().pad_token_id or 0
         self._constants = _constants(parameters)
-        self._takes_token_types = _takes_token_types(model)
+        self._token_types = _TokenTypes(model)
         try:
             model.set_attn_implementation("sdpa")
         except (ValueError, AttributeError, NotImplementedError, ImportError):
@@ -108,7 +108,7 @@ class PaddedForward:
             "input_ids": self._pad([item.token_ids for item in inputs], self._padding_id).to(device),
             "attention_mask": real.to(device, torch.long),
         }
-        if self._takes_token_types:
+        if self._token_types.wanted(inputs):
             types = [item.token_type_ids or [0] * len(item.token_ids) for item in inputs]
             kwargs["token_type_ids"] = self._pad(types, 0).to(device)
         hidden = self._model(**kwargs, **self._constants)[0]
@@ -124,10 +124,16 @@ class PaddedForward:
         return pad_sequence([torch.tensor(row) for row in rows], batch_first=True, padding_value=filler)
 
 
-def _takes_token_types(model: PreTrainedModel) -> bool:
-    """Whether the model has segments; GPT-2 and its kin read `token_type_ids` as words."""
-    takes = "token_type_ids" in inspect.signature(model.forward).parameters
-    return takes and bool(getattr(model.config.get_text_config(), "type_vocab_size", 0))
+class _TokenTypes:
+    """Whether a step's segments are given to the model: always to one that has a table of them, and to others (XLNet)
+    where a tokenizer gave some. GPT-2 and its kin would read zeros as words."""
+
+    def __init__(self, model: PreTrainedModel) -> None:
+        self._taken = "token_type_ids" in inspect.signature(model.forward).parameters
+        self._has_table = bool(getattr(model.config.get_text_config(), "type_vocab_size", 0))
+
+    def wanted(self, inputs: Sequence[EngineInput]) -> bool:
+        return self._taken and (self._has_table or any(item.token_type_ids is not None for item in inputs))
 
 
 def _constants(parameters: Any) -> dict[str, Any]:

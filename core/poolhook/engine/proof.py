@@ -18,7 +18,7 @@ from poolhook.engine.by_length import ByLengthForward
 from poolhook.engine.client import EngineInput
 from poolhook.engine.forward import Forward, PackedForward, PaddedForward
 from poolhook.errors import ModelError, shorten
-from poolhook.models import ModelSpec, quiet_transformers
+from poolhook.models import ModelSpec, objection_to_mixing, objection_to_packing, quiet_transformers
 from poolhook.params import PoolingParams
 
 if TYPE_CHECKING:
@@ -39,16 +39,17 @@ def choose_forward(model: PreTrainedModel, spec: ModelSpec) -> Forward:
     Raises:
         ModelError: no way agrees.
     """
-    inputs = _samples(spec)
+    config = model.config.get_text_config()
+    inputs = _samples(spec, config.pad_token_id)
     objections: list[str] = []
     with quiet_transformers():
         alone = _alone(model, spec, inputs)
-        for make in (
-            lambda: PackedForward(model, spec.position_offset),
-            lambda: PaddedForward(model),
-            lambda: ByLengthForward(PaddedForward(model)),
+        for make, known in (
+            (lambda: PackedForward(model, spec.position_offset), objection_to_packing(config)),
+            (lambda: PaddedForward(model), objection_to_mixing(config)),
+            (lambda: ByLengthForward(PaddedForward(model)), None),
         ):
-            forward, objection = _proved(make, inputs, alone)
+            forward, objection = (None, known) if known else _proved(make, inputs, alone)
             if forward is not None:
                 break
             objections.append(objection)
@@ -108,14 +109,15 @@ def _difference(together: Tensor, alone: Tensor) -> float:
     return float(torch.nan_to_num(distance, nan=torch.inf, posinf=torch.inf).max())
 
 
-def _samples(spec: ModelSpec) -> list[EngineInput]:
+def _samples(spec: ModelSpec, padding_id: int | None) -> list[EngineInput]:
     """Sequences whose lengths straddle every branch: one token, equal pairs, short and long ones, and
-    one more than a sliding window."""
+    one more than a sliding window. Padding is no text: some models silence it wherever it stands."""
     lengths = [1, 2, 7, 7, 30, 30, 129, 200]
     if spec.sliding_window is not None:
         lengths += [spec.sliding_window, spec.sliding_window + 1, spec.sliding_window + 2]
     generator = torch.Generator().manual_seed(0)
     return [
-        EngineInput(torch.randint(spec.vocab_size, (length,), generator=generator).tolist(), _PARAMS)
+        EngineInput([i if i != padding_id else (i + 1) % spec.vocab_size for i in ids], _PARAMS)
         for length in sorted(min(length, spec.max_length) for length in lengths)
+        for ids in [torch.randint(spec.vocab_size, (length,), generator=generator).tolist()]
     ]

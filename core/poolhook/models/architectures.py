@@ -46,6 +46,11 @@ def refuse_unsupported(architecture: str, config: PretrainedConfig) -> None:
     text = config.get_text_config()
     if not hasattr(text, "vocab_size") or not hasattr(text, "hidden_size"):
         raise ModelError(f"{architecture} reads no token ids; poolhook serves models of text.")
+    if getattr(config, "attention_type", None) == "block_sparse":
+        raise ModelError(
+            f"{architecture} attends to blocks, and in another way once it has seen a short text. "
+            'Set "attention_type": "original_full" in its config.json to have it served.'
+        )
     for head in (
         "ForSequenceClassification",
         "ForTokenClassification",
@@ -57,6 +62,25 @@ def refuse_unsupported(architecture: str, config: PretrainedConfig) -> None:
                 f"{architecture} is no embedding model: its weights end in a head for another task, "
                 "which poolhook does not serve yet."
             )
+
+
+def objection_to_packing(config: PretrainedConfig) -> str | None:
+    """Why sequences of this model can't be laid end to end, where only long texts would show it; None if they can."""
+    if getattr(config, "attention_chunk_size", None):
+        return "it attends in chunks of the whole batch's positions"
+    if getattr(config, "attn_temperature_tuning", False) or getattr(config, "floor_scale", None):
+        return "it scales its queries by their place in the batch"
+    return objection_to_mixing(config)
+
+
+def objection_to_mixing(config: PretrainedConfig) -> str | None:
+    """Why a text's vector would depend on the longest text of its batch, even a padded one; None if it does not."""
+    rope = getattr(config, "rope_parameters", None) or getattr(config, "rope_scaling", None) or {}
+    layers = [rope, *(value for value in rope.values() if isinstance(value, dict))]
+    kinds = {layer.get("rope_type", layer.get("type")) for layer in layers}
+    if kinds & {"longrope", "dynamic"}:
+        return "its rotary positions change with the longest text of a batch"
+    return None
 
 
 def default_pooling(config: PretrainedConfig) -> PoolingType:

@@ -56,7 +56,8 @@ class EmbedPooler:
     def __call__(self, hidden: Tensor, cu_seqlens: Tensor, params: Sequence[PoolingParams]) -> PooledBatch:
         """Pool, cut and normalise; see `TaskPooler`."""
         vectors = pool(hidden, cu_seqlens, self._methods)
-        finite = torch.isfinite(vectors).all(dim=-1)
+        # The norm, since it overflows before its values do, and dividing by infinity would hide that.
+        finite = torch.isfinite(torch.linalg.vector_norm(vectors, dim=-1))
         wishes = [(p.dimensions or self._size, self._wants_normalize(p)) for p in params]
         if len(set(wishes)) == 1:
             return PooledBatch(list(self._finish(vectors, *wishes[0]).unbind()), finite)

@@ -43,9 +43,11 @@ class TextTokenizer:
     Args:
         tokenizer: taken over as a copy without truncation and padding, which files of models often carry.
         lower_case: lower-case texts first, as sentence-transformers' `do_lower_case` does.
+        segments: give the model the segment of each token, which only some tokenizers mean it to see.
     """
 
-    def __init__(self, tokenizer: Tokenizer, *, lower_case: bool = False) -> None:
+    def __init__(self, tokenizer: Tokenizer, *, lower_case: bool = False, segments: bool = True) -> None:
+        self._segments = segments
         self._tokenizer = Tokenizer.from_str(tokenizer.to_str())
         self._tokenizer.no_truncation()
         self._tokenizer.no_padding()
@@ -78,7 +80,8 @@ class TextTokenizer:
                 f"The tokenizer in {path} ({type(tokenizer).__name__}) has no implementation in `tokenizers`. "
                 "Save a tokenizer.json beside it, or send token ids to a copy of the directory without tokenizer files."
             )
-        return cls(backend, lower_case=lower_case)
+        segments = "token_type_ids" in tokenizer.model_input_names
+        return cls(backend, lower_case=lower_case, segments=segments)
 
     def special_tokens(self) -> int:
         """How many special tokens are put around one text."""
@@ -112,7 +115,7 @@ class TextTokenizer:
             encoding = None if is_huge else next(whole)
             if keep is not None and (encoding is None or len(encoding) > keep):
                 encoding = self._cut(text, keep - specials, add_special_tokens, side)
-            encoded.append(_encoded(encoding))
+            encoded.append(self._encoded(encoding))
         return encoded
 
     def exceeds(self, text: str, limit: int) -> bool:
@@ -141,7 +144,13 @@ class TextTokenizer:
             length = max(length, 1) * 2
 
     def _encode_plain(self, text: str) -> Encoding:
-        return self._tokenizer.encode(text, add_special_tokens=False)
+        # As a batch of one: alone it would keep every other thread waiting, since only batches release the GIL.
+        (encoding,) = self._tokenizer.encode_batch([text], add_special_tokens=False)
+        return encoding
+
+    def _encoded(self, encoding: Any) -> Encoded:
+        type_ids = encoding.type_ids if self._segments else ()
+        return Encoded(encoding.ids, type_ids if any(type_ids) else None)
 
 
 def _settled(encoding: Encoding, keep: int) -> bool:
@@ -150,8 +159,3 @@ def _settled(encoding: Encoding, keep: int) -> bool:
         return False
     last_kept, last = encoding.word_ids[keep - 1 if keep else 0], encoding.word_ids[-1]
     return last_kept is not None and last is not None and last_kept < last - 1
-
-
-def _encoded(encoding: Any) -> Encoded:
-    type_ids = encoding.type_ids
-    return Encoded(encoding.ids, type_ids if any(type_ids) else None)

@@ -48,7 +48,8 @@ def _as_plain(value: Any) -> Any:
     if isinstance(value, BaseModel):
         return value.model_dump(mode="json")
     if hasattr(value, "detach"):  # a tensor; torch need not be imported to know one
-        return value.detach().cpu().numpy()
+        value = value.detach().cpu()
+        return (value.float() if str(value.dtype) == "torch.bfloat16" else value).numpy()
     if hasattr(value, "tolist"):  # arrays that orjson does not take: not contiguous, or of another dtype
         return value.tolist()
     raise TypeError(f"{type(value).__name__} can't be written as JSON")

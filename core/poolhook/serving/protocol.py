@@ -84,6 +84,8 @@ class PoolingBody(CommonFields):
     def _either_input_or_data(self) -> PoolingBody:
         if ("input" in self.model_fields_set) == ("data" in self.model_fields_set):
             raise ValueError("give either `input` (prompts) or `data` (for an IO processor)")
+        if self.plugin is not None and not self.is_data:
+            raise ValueError("`plugin` goes with `data`; `input` is for no IO processor")
         return self
 
     @property
