@@ -48,6 +48,15 @@ def _repr(value: object) -> str:
         return f"<{type(value).__name__}>"
 
 
+def describe_error(error: BaseException, limit: int = 500) -> str:
+    """An exception of somebody else's code as `Type: message`, bounded, even if its own message can't be had."""
+    try:
+        message = str(error)
+    except Exception:
+        message = "(its message can't be shown)"
+    return f"{type(error).__name__}: {shorten(message, limit)}"
+
+
 def describe_problems(problems: Iterable[Mapping[str, Any]]) -> tuple[str, str | None]:
     """Pydantic's list of problems as one line, and the first field at fault.
 

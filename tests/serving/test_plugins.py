@@ -21,6 +21,10 @@ class Moody(IOProcessor):
     def _stage(self, ctx, name):
         if ctx.state == name:
             raise KeyError("moody")
+        if ctx.state == "exit " + name:
+            raise SystemExit(3)
+        if ctx.state == "stop iteration":
+            raise StopIteration
         if ctx.state == "client " + name:
             raise InvalidRequest("not today", param="mood")
 
@@ -28,6 +32,12 @@ class Moody(IOProcessor):
         ctx.state = data
         self._stage(ctx, "parse_data")
         return data
+
+    def prefetch_online(self, ctx, request):
+        async def fetch():
+            self._stage(ctx, "prefetch")
+
+        return [fetch()]
 
     def pre_process(self, ctx, request):
         self._stage(ctx, "pre_process")
@@ -118,3 +128,10 @@ def test_a_wrapper_goes_around_the_built_in_task_too(moody: Server):
 def test_the_log_names_every_plugin_with_its_version(moody: Server):
     assert "shout (acme-moods 3.4)" in moody.log
     assert "moody (acme-moods 3.4)" in moody.log
+
+
+@pytest.mark.parametrize("stage", ["exit parse_data", "exit post_process", "exit prefetch", "stop iteration"])
+def test_a_plugin_that_ends_the_program_or_the_iteration_ends_its_own_request_only(moody: Server, stage: str):
+    response = ask(moody, stage)
+    assert response.status_code == 500
+    assert ask(moody, "fine").status_code == 200

@@ -28,6 +28,7 @@ from poolhook.errors import (
     NonFiniteOutput,
     Overloaded,
     PoolhookError,
+    describe_error,
     shorten,
 )
 from poolhook.outputs import PoolingOutput
@@ -171,7 +172,7 @@ class EngineCore:
                     self._run(step)
         except BaseException as error:  # the worker's last words: whoever waits must hear of it
             logger.critical("The engine's worker died.", exc_info=error)
-            reason = f"The engine's worker died: {type(error).__name__}: {shorten(str(error), 500)}"
+            reason = f"The engine's worker died: {describe_error(error)}"
             self._stop(reason)
             for job in step or ():
                 if not job.future.done():
@@ -229,7 +230,7 @@ class EngineCore:
         if isinstance(error, PoolhookError):
             job.fail(error)
             return
-        failure = EngineError(f"The model failed on this prompt: {type(error).__name__}: {shorten(str(error), 500)}")
+        failure = EngineError(f"The model failed on this prompt: {describe_error(error)}")
         failure.__cause__ = error
         job.fail(failure)
 

@@ -17,7 +17,7 @@ from poolhook.engine.attention import UnsupportedAttention
 from poolhook.engine.by_length import ByLengthForward
 from poolhook.engine.client import EngineInput
 from poolhook.engine.forward import Forward, PackedForward, PaddedForward
-from poolhook.errors import ModelError, shorten
+from poolhook.errors import ModelError, describe_error
 from poolhook.models import ModelSpec, objection_to_mixing, objection_to_packing, quiet_transformers
 from poolhook.params import PoolingParams
 
@@ -76,8 +76,7 @@ def _alone(model: PreTrainedModel, spec: ModelSpec, inputs: Sequence[EngineInput
     except Exception as error:
         # A model that wants more than token ids fails in its own way.
         raise ModelError(
-            f"{spec.name} ({spec.architecture}) can't be run on token ids: "
-            f"{type(error).__name__}: {shorten(str(error), 500)}"
+            f"{spec.name} ({spec.architecture}) can't be run on token ids: {describe_error(error)}"
         ) from error
 
 
@@ -93,7 +92,7 @@ def _proved(
         return None, str(error)
     except Exception as error:
         # Whatever a model does with inputs that it was not made for, there is another way to run it.
-        return None, f"its run failed with {type(error).__name__}: {shorten(str(error))}"
+        return None, f"its run failed with {describe_error(error, 200)}"
     difference, tolerance = _difference(together, alone), _TOLERANCE[alone.dtype]
     if difference <= tolerance:
         return forward, ""

@@ -16,6 +16,7 @@ from poolhook.errors import (
     PluginError,
     PluginLoadError,
     PluginStageError,
+    describe_error,
 )
 from poolhook.plugins.base import Plugin, Settings
 from poolhook.plugins.context import ModelInfo
@@ -53,9 +54,9 @@ class PluginInstance:
             hook(*(arguments[name] for name in inspect.signature(hook).parameters))
         except PluginError:
             raise
-        except Exception as error:
+        except PLUGIN_FAULTS as error:
             # No caller waits here, so whatever it raised is the plugin's own.
-            raise PluginStageError(str(self.ref), stage, f"{type(error).__name__}: {error}") from error
+            raise PluginStageError(str(self.ref), stage, describe_error(error)) from error
 
 
 def instantiate(ref: PluginRef, options: Mapping[str, Any]) -> PluginInstance:
@@ -78,13 +79,17 @@ def instantiate(ref: PluginRef, options: Mapping[str, Any]) -> PluginInstance:
         raise ConfigError(f"{'; '.join(problems)}. Its options: {allowed}.") from error
     try:
         plugin = plugin_class()
-    except Exception as error:
-        raise PluginLoadError(str(ref), f"{plugin_class.__name__}() raised {type(error).__name__}: {error}") from error
+    except PLUGIN_FAULTS as error:
+        raise PluginLoadError(str(ref), f"{plugin_class.__name__}() raised {describe_error(error)}") from error
     return PluginInstance(ref, plugin, settings)
 
 
-def raise_named(ref: PluginRef, stage: str, error: Exception) -> NoReturn:
+PLUGIN_FAULTS = (Exception, SystemExit)
+"""What a hook may raise and not take the process with it: a library that ends the program must not end ours."""
+
+
+def raise_named(ref: PluginRef, stage: str, error: BaseException) -> NoReturn:
     """Raise `error` again as the fault of `ref`, unless it already says whose it is: the caller's, or a plugin's."""
     if isinstance(error, ClientError | PluginError | DeadlineExceeded):
         raise error
-    raise PluginStageError(str(ref), stage, f"{type(error).__name__}: {error}") from error
+    raise PluginStageError(str(ref), stage, describe_error(error)) from error

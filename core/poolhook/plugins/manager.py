@@ -13,7 +13,7 @@ from pydantic import ValidationError
 
 from poolhook.errors import InvalidRequest, PluginContractError, describe_problems
 from poolhook.plugins.hookspecs import HOOKS, PROJECT, HookSpecs
-from poolhook.plugins.instance import PluginInstance, raise_named
+from poolhook.plugins.instance import PLUGIN_FAULTS, PluginInstance, raise_named
 
 _NOT_WRAPPER: HookimplOpts = {
     "wrapper": False,
@@ -59,7 +59,7 @@ def _own(hook: Callable[..., Any], instance: PluginInstance, stage: str) -> Call
     def owned(*args: Any) -> Any:
         try:
             return hook(*args)
-        except Exception as error:
+        except PLUGIN_FAULTS as error:
             _raise(instance, stage, error)
 
     return owned
@@ -70,7 +70,7 @@ def _own_generator(hook: Callable[..., Any], instance: PluginInstance, stage: st
     def owned(*args: Any) -> Generator[Any, Any, Any]:
         try:
             return (yield from _around_once(hook(*args), instance, stage))
-        except Exception as error:
+        except PLUGIN_FAULTS as error:
             # What came through from inside already names its owner and passes.
             _raise(instance, stage, error)
 
@@ -105,7 +105,7 @@ def _around_once(wrapper: Generator[Any, Any, Any], instance: PluginInstance, st
     raise broken("yielded more than once")
 
 
-def _raise(instance: PluginInstance, stage: str, error: Exception) -> None:
+def _raise(instance: PluginInstance, stage: str, error: BaseException) -> None:
     if stage == "parse_data" and isinstance(error, ValidationError):
         text, field = describe_problems(error.errors(include_url=False))
         raise InvalidRequest(f"The data is invalid: {text}", param=field or "data") from error

@@ -13,7 +13,7 @@ from poolhook.outputs import PoolingOutput
 from poolhook.params import PoolingParams
 from poolhook.plugins.context import RequestContext
 from poolhook.plugins.hookspecs import ANSWER_STAGES
-from poolhook.plugins.instance import PluginInstance
+from poolhook.plugins.instance import PLUGIN_FAULTS, PluginInstance
 from poolhook.plugins.manager import HookManager
 from poolhook.render import Prompt, as_prompts
 from poolhook.tasks import PoolingTask
@@ -90,7 +90,7 @@ class Route:
             PluginContractError: the processor returned another number of them, or something else.
         """
         ctx.stage = "merge_pooling_params"
-        merged = self._hook.merge_pooling_params(ctx=ctx, prompts=prompts, params=ctx.params)
+        merged = self._hook.merge_pooling_params(ctx=ctx, prompts=tuple(prompts), params=ctx.params)
         if not isinstance(merged, list | tuple) or not all(isinstance(params, PoolingParams) for params in merged):
             raise self._broken(ctx.stage, f"must return a list of PoolingParams, not {_describe(merged)}")
         if len(merged) != len(prompts):
@@ -134,7 +134,7 @@ class Route:
         """Offer what the engine computed to every wrapper."""
         ctx.stage = "store"
         for implementation in self._each("store"):
-            _call(implementation, ctx=ctx, inputs=inputs, outputs=outputs)
+            _call(implementation, ctx=ctx, inputs=tuple(inputs), outputs=tuple(outputs))
 
     def post_process(self, ctx: RequestContext, outputs: Sequence[PoolingOutput]) -> Any:
         """The answer."""
@@ -153,7 +153,7 @@ class Route:
         for implementation in self._each(hook):
             try:
                 _call(implementation, **arguments)
-            except Exception:
+            except PLUGIN_FAULTS:
                 # The request's own outcome stands; every other plugin is still told.
                 logger.exception("Plugin %s failed in %s.", implementation.plugin_name, hook)
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+import contextlib
+import threading
+from collections.abc import Awaitable, Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextvars import Context, copy_context
 from functools import partial
@@ -53,7 +55,7 @@ class OnlineRunner:
         futures: list[Future[PoolingOutput]] = []
         try:
             prepared = await self._prepare(route, ctx, data, hops, futures)
-            computed = await asyncio.gather(*map(asyncio.wrap_future, futures))
+            computed = await _results(futures)
 
             def conclude_and_deliver() -> T:
                 return deliver(route, conclude(route, ctx, prepared, computed))
@@ -132,7 +134,7 @@ class _Hops:
 
     async def hop(self, work: Callable[[], T]) -> T:
         """The result of `work`; if the caller leaves before a thread is free, `work` is dropped."""
-        return await _outlast(self._pool.submit(self.context.run, work), self._leave)
+        return await _outlast(self._pool.submit(self.context.run, _run, work), self._leave)
 
     def _leave(self, waiting: Future[Any]) -> None:
         self.caller_left = True
@@ -141,10 +143,50 @@ class _Hops:
     async def last(self, work: Callable[[], T]) -> T:
         """The result of `work`, which runs whatever happens: while the caller leaves, and when the pool is closed."""
         try:
-            future = self._pool.submit(self.context.run, work)
+            future = self._pool.submit(self.context.run, _run, work)
         except RuntimeError:
-            return self.context.run(work)
+            return self.context.run(_run, work)
         return await _outlast(future, lambda _: False)
+
+
+def _run(work: Callable[[], T]) -> T:
+    """The result of `work`. An asyncio future refuses StopIteration and then never resolves, so it is renamed."""
+    try:
+        return work()
+    except StopIteration as error:
+        raise RuntimeError("a StopIteration got out") from error
+
+
+async def _results(futures: Sequence[Future[PoolingOutput]]) -> list[PoolingOutput]:
+    """The results of all, or the error of the first to fail, with a single wake-up of the event loop."""
+    loop = asyncio.get_running_loop()
+    over = asyncio.Event()
+    waiting = len(futures)
+    lock = threading.Lock()
+
+    def count(future: Future[PoolingOutput]) -> None:
+        nonlocal waiting
+        with lock:
+            waiting -= 1
+            last = waiting == 0
+        if last or future.cancelled() or future.exception() is not None:
+            with contextlib.suppress(RuntimeError):  # the loop may be gone, and then nobody waits
+                loop.call_soon_threadsafe(over.set)
+
+    try:
+        _watch(futures, count)
+        if futures:
+            await over.wait()
+        # If one has failed, it raises here, and the rest need not be over. No frame of ours holds it then.
+        return list(map(Future.result, filter(Future.done, futures)))
+    finally:
+        # A failed future holds its error, whose traceback holds this frame: break the circle.
+        del futures
+
+
+def _watch(futures: Sequence[Future[PoolingOutput]], watch: Callable[[Future[PoolingOutput]], None]) -> None:
+    for future in futures:
+        future.add_done_callback(watch)
 
 
 async def _outlast(future: Future[T], withdraw: Callable[[Future[T]], Any]) -> T:
@@ -171,9 +213,16 @@ async def _outlast(future: Future[T], withdraw: Callable[[Future[T]], Any]) -> T
 async def _fetch(route: Route, ctx: RequestContext, request: Any, context: Context) -> Sequence[Any]:
     """What the awaitables of `prefetch_online` return; if one fails or the caller leaves, the rest are cancelled."""
 
+    async def guarded(awaitable: Awaitable[Any]) -> Any:
+        try:
+            return await awaitable
+        except SystemExit as error:
+            # asyncio would let it end the program.
+            raise_named(route.processor.ref, ctx.stage, error)
+
     def start() -> list[asyncio.Future[Any]]:
         # Started inside the request's context, which each of them then sees a copy of.
-        return [asyncio.ensure_future(awaitable) for awaitable in route.prefetch_online(ctx, request)]
+        return [asyncio.ensure_future(guarded(awaitable)) for awaitable in route.prefetch_online(ctx, request)]
 
     fetching = context.run(start)
     try:
