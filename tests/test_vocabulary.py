@@ -137,7 +137,7 @@ class TestParams:
     def test_leave_everything_to_the_model_unless_told(self):
         assert PoolingParams().model_dump(exclude_none=True) == {}
         assert TokenizationParams() == TokenizationParams(
-            truncate_prompt_tokens=None, truncation_side="right", add_special_tokens=True
+            truncate_prompt_tokens=None, truncation_side=None, add_special_tokens=True
         )
 
 

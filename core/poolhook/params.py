@@ -33,8 +33,8 @@ class TokenizationParams(BaseModel):
     """Cut a prompt to this many tokens, special tokens included; -1 is the model's maximum length. None refuses a
     prompt that is longer than the model takes."""
 
-    truncation_side: Literal["left", "right"] = "right"
-    """Which end of an over-long prompt is cut away."""
+    truncation_side: Literal["left", "right"] | None = None
+    """Which end of an over-long prompt is cut away; None is what the model's tokenizer says, mostly the right."""
 
     add_special_tokens: bool = True
     """Add the tokens that the model expects around a text, such as `[CLS]` and `[SEP]`."""

@@ -218,6 +218,20 @@ def test_prompts_of_the_model_are_applied_once(tiny_model: Callable[..., Path], 
             ids(prompt_name="passage")
 
 
+def test_the_tokenizers_own_truncation_side_counts(tiny_model: Callable[..., Path], tmp_path: Path):
+    import json
+    import shutil
+
+    directory = shutil.copytree(tiny_model("bert"), tmp_path / "model")
+    config = json.loads((directory / "tokenizer_config.json").read_text())
+    (directory / "tokenizer_config.json").write_text(json.dumps({**config, "truncation_side": "left"}))
+    with LLM(str(directory)) as llm:
+        cut = {"truncate_prompt_tokens": 4}
+        assert list(llm.embed("w1 w2 w3", tokenization_kwargs=cut)[0].prompt_token_ids) == [2, 6, 7, 3]
+        right = {**cut, "truncation_side": "right"}
+        assert list(llm.embed("w1 w2 w3", tokenization_kwargs=right)[0].prompt_token_ids) == [2, 5, 6, 3]
+
+
 def test_decoders_pool_their_last_token_and_padded_families_work_too(tiny_model: Callable[..., Path]):
     import torch
     from transformers import AutoModel

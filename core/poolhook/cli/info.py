@@ -54,6 +54,7 @@ def _facts(spec: ModelSpec) -> dict[str, Any]:
         "prompts": dict(spec.prompts),
         "default_prompt_name": spec.default_prompt_name,
         "do_lower_case": spec.do_lower_case,
+        "truncation_side": spec.truncation_side,
         "matryoshka_dimensions": spec.matryoshka_dimensions,
         "io_processor_plugins": list(spec.io_processor_plugins),
     }

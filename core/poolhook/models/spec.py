@@ -7,7 +7,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from poolhook.config import PoolerConfig, PoolingType
 from poolhook.errors import ModelError, shorten
@@ -41,6 +41,7 @@ class ModelSpec:
         sliding_window: positions that a token attends to in the layers that have a window.
         prompts: texts to put before an input, by name, such as `query`.
         default_prompt_name: the prompt that is applied when none is named.
+        truncation_side: the end of an over-long text that its tokenizer cuts away.
         do_lower_case: texts are lower-cased before tokenizing.
         matryoshka_dimensions: the lengths to which an embedding may be cut; None if the model was not trained for it,
             empty if it was for any length.
@@ -64,6 +65,7 @@ class ModelSpec:
     prompts: Mapping[str, str] = field(default_factory=dict)
     default_prompt_name: str | None = None
     do_lower_case: bool = False
+    truncation_side: Literal["left", "right"] = "right"
     matryoshka_dimensions: tuple[int, ...] | None = None
     io_processor_plugins: tuple[str, ...] = ()
     origins: Mapping[str, str] = field(default_factory=dict)
@@ -118,6 +120,7 @@ def read_spec(path: Path, name: str | None = None) -> ModelSpec:
         prompts=dict(files.prompts) if files else {},
         default_prompt_name=files.default_prompt_name if files else None,
         do_lower_case=files.do_lower_case if files else False,
+        truncation_side=_truncation_side(transformer_path),
         matryoshka_dimensions=_matryoshka(raw),
         io_processor_plugins=_io_processors(raw),
         origins=origins,
@@ -178,6 +181,11 @@ def _max_length(
         where, limit = "config.json", positions - offset
     origins["max_length"] = where
     return limit
+
+
+def _truncation_side(path: Path) -> Literal["left", "right"]:
+    side = read_optional_json(path / "tokenizer_config.json").get("truncation_side")
+    return "left" if side == "left" else "right"
 
 
 def _is_limit(value: Any) -> bool:

@@ -8,7 +8,7 @@ from poolhook.engine import EngineInput
 from poolhook.errors import InvalidRequest, shorten
 from poolhook.params import PoolingParams, TokenizationParams
 from poolhook.render.prompts import Prompt, TextPrompt
-from poolhook.render.tokenizer import Encoded, TextTokenizer
+from poolhook.render.tokenizer import Encoded, Side, TextTokenizer
 
 
 class Renderer:
@@ -17,9 +17,11 @@ class Renderer:
     Args:
         tokenizer: None if the model directory has none; then only token ids are served.
         max_length: the longest prompt, in tokens, special tokens included.
+        truncation_side: the end that is cut away where a request does not say.
     """
 
-    def __init__(self, tokenizer: TextTokenizer | None, max_length: int) -> None:
+    def __init__(self, tokenizer: TextTokenizer | None, max_length: int, truncation_side: Side = "right") -> None:
+        self._truncation_side = truncation_side
         self._tokenizer = tokenizer
         self._max_length = max_length
 
@@ -53,7 +55,9 @@ class Renderer:
             if isinstance(prompt, TextPrompt):
                 encoded = next(encoded_texts)
             else:
-                encoded = Encoded(_cut(prompt.token_ids, keep, tokenization.truncation_side), None)
+                encoded = Encoded(
+                    _cut(prompt.token_ids, keep, tokenization.truncation_side or self._truncation_side), None
+                )
             if len(encoded.ids) > self._max_length:
                 raise self._too_long(index, f"{len(encoded.ids)}")
             inputs.append(EngineInput(encoded.ids, wanted, encoded.type_ids, priority, deadline))
@@ -87,7 +91,7 @@ class Renderer:
             list(texts.values()),
             add_special_tokens=tokenization.add_special_tokens,
             keep=keep,
-            side=tokenization.truncation_side,
+            side=tokenization.truncation_side or self._truncation_side,
         )
 
     def _too_long(self, index: int, length: str) -> InvalidRequest:

@@ -85,7 +85,7 @@ def build_runtime(config: RuntimeConfig) -> Runtime:
         built.core.close()
         raise
     _log_what_was_loaded(spec, built, processors)
-    return Runtime(spec, built.core, Renderer(tokenizer, spec.max_length), processors)
+    return Runtime(spec, built.core, Renderer(tokenizer, spec.max_length, spec.truncation_side), processors)
 
 
 def _processors(config: RuntimeConfig, spec: ModelSpec, computed: tuple[PoolingTask, ...]) -> PoolingIOProcessors:

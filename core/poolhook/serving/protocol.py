@@ -41,7 +41,9 @@ class CommonFields(BaseModel):
     truncate_prompt_tokens: int | None = Field(
         default=None, ge=-1, description="Cut each prompt to this many tokens; -1 is the model's maximum."
     )
-    truncation_side: Literal["left", "right"] = "right"
+    truncation_side: Literal["left", "right"] | None = Field(
+        default=None, description="The end that is cut away; null is what the model's tokenizer says."
+    )
     add_special_tokens: bool = True
     prompt_name: str | None = Field(default=None, description="One of the model's own prompts, such as `query`.")
     use_activation: bool | None = Field(default=None, description="L2-normalise embeddings; null follows the model.")
