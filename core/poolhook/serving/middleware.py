@@ -7,7 +7,8 @@ from http import HTTPStatus
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from poolhook.serving.errors import error_response
+from poolhook.errors import RequestTooLarge
+from poolhook.serving.errors import respond_to
 from poolhook.serving.metrics import Metrics
 
 
@@ -40,11 +41,13 @@ class BoundedBody:
                 size += len(chunks[-1])
                 more = message.get("more_body", False)
         if size > self._limit:
-            response = error_response(
-                HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
-                f"The body has more than {self._limit} bytes, which is this server's limit. Send fewer inputs.",
-                headers={"Connection": "close"},
+            response = respond_to(
+                RequestTooLarge(
+                    f"The body has more than {self._limit} bytes, which is this server's limit. Send fewer inputs."
+                )
             )
+            # What is left of the body is not read, so the connection can't be used again.
+            response.headers["Connection"] = "close"
             await response(scope, receive, send)
             return
         body: list[Message] = [{"type": "http.request", "body": b"".join(chunks), "more_body": False}]

@@ -47,6 +47,9 @@ class CommonFields(BaseModel):
     add_special_tokens: bool = True
     prompt_name: str | None = Field(default=None, description="One of the model's own prompts, such as `query`.")
     use_activation: bool | None = Field(default=None, description="L2-normalise embeddings; null follows the model.")
+    dimensions: int | None = Field(
+        default=None, ge=1, description="Cut a Matryoshka model's embeddings to this length."
+    )
     priority: int = Field(default=0, description="Lower runs earlier.")
     encoding_format: EncodingFormat = "float"
 
@@ -58,19 +61,16 @@ class CommonFields(BaseModel):
             add_special_tokens=self.add_special_tokens,
         )
 
+    def pooling_params(self) -> PoolingParams:
+        """The fields that are for the pooler."""
+        return PoolingParams(dimensions=self.dimensions, use_activation=self.use_activation)
+
 
 class EmbeddingRequest(CommonFields):
     """The body of `/v1/embeddings`, as OpenAI has it, with poolhook's common fields."""
 
     input: Prompts
-    dimensions: int | None = Field(
-        default=None, ge=1, description="Cut a Matryoshka model's embeddings to this length."
-    )
     user: str | None = Field(default=None, description="Accepted for OpenAI's clients, and not used.")
-
-    def pooling_params(self) -> PoolingParams:
-        """The fields that are for the pooler."""
-        return PoolingParams(dimensions=self.dimensions, use_activation=self.use_activation)
 
 
 class PoolingBody(CommonFields):
@@ -80,7 +80,6 @@ class PoolingBody(CommonFields):
     data: Any = Field(default=None, description="What an IO processor understands; goes to task `plugin`.")
     plugin: str | None = Field(default=None, description="Which IO processor, where several are served.")
     task: PoolingTask | None = None
-    dimensions: int | None = Field(default=None, ge=1)
 
     @model_validator(mode="after")
     def _either_input_or_data(self) -> PoolingBody:
@@ -94,7 +93,3 @@ class PoolingBody(CommonFields):
     def is_data(self) -> bool:
         """Whether it is for an IO processor."""
         return "data" in self.model_fields_set
-
-    def pooling_params(self) -> PoolingParams:
-        """The fields that are for the pooler."""
-        return PoolingParams(dimensions=self.dimensions, use_activation=self.use_activation)
