@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Generic, TypeVar
 
 if TYPE_CHECKING:
@@ -18,10 +18,13 @@ class PoolingOutput:
     """What the pooler made of one prompt.
 
     Args:
-        data: float32, on the CPU. Its shape is the task's: `[hidden]` for `embed`.
+        data: float32, on the CPU. Its shape is the task's: `[dimensions]` for `embed`, `[labels]` for `classify`,
+            `[tokens, dimensions]` for `token_embed`, `[tokens, labels]` for `token_classify`.
+        parts: what else a model's own pooler computed in the same pass, by name.
     """
 
     data: Tensor
+    parts: Mapping[str, Tensor] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

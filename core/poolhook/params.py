@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from poolhook.tasks import PoolingTask
+
+REMOVED_FIELDS = ("normalize", "softmax", "activation")
+"""Names that `use_activation` had before: each was the last step of one task."""
 
 
 class PoolingParams(BaseModel):
@@ -18,10 +21,15 @@ class PoolingParams(BaseModel):
     """What the pooler computes; None is the route's own task."""
 
     dimensions: int | None = Field(default=None, ge=1)
-    """Cut the embedding to its first `dimensions` values (Matryoshka models), then normalise it again."""
+    """Cut embeddings to their first `dimensions` values (Matryoshka models), then normalise them again."""
 
     use_activation: bool | None = None
-    """Apply the model's last step: L2 normalisation for `embed`."""
+    """Apply the model's last step: L2 normalisation of embeddings, softmax or sigmoid over labels."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _refuse_removed(cls, values: Any) -> Any:
+        return refuse_removed(values)
 
 
 class TokenizationParams(BaseModel):
@@ -38,3 +46,11 @@ class TokenizationParams(BaseModel):
 
     add_special_tokens: bool = True
     """Add the tokens that the model expects around a text, such as `[CLS]` and `[SEP]`."""
+
+
+def refuse_removed(values: Any) -> Any:
+    """`values` as they are, unless a field goes by a name that was removed; for pydantic's `before` validators."""
+    for name in REMOVED_FIELDS if isinstance(values, dict) else ():
+        if name in values:
+            raise ValueError(f"`{name}` was removed: use `use_activation`, which is the same for every task")
+    return values

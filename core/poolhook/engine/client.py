@@ -25,6 +25,10 @@ class EngineInput:
         token_type_ids: the segment of each token; None for all zeros.
         priority: lower runs earlier.
         deadline: on `time.monotonic()`'s clock; past it the input is dropped instead of run.
+        pooled: for each token whether the pooler reads it; None for all. At least one is True for tasks that answer
+            with one row.
+        attended: how many tokens, from the first, can be attended to; the rest look at those and are looked at by
+            nobody. None for all.
     """
 
     token_ids: Sequence[int]
@@ -32,6 +36,8 @@ class EngineInput:
     token_type_ids: Sequence[int] | None = None
     priority: int = 0
     deadline: float | None = None
+    pooled: Sequence[bool] | None = None
+    attended: int | None = None
 
     @property
     def cost(self) -> int:

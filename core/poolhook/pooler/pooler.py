@@ -15,16 +15,33 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
+class HiddenBatch:
+    """What the transformer made of a step.
+
+    Args:
+        hidden: shape `[T, hidden]`, the sequences end to end.
+        cu_seqlens: shape `[n + 1]`, where each sequence starts, and T.
+        pooled: shape `[T]`, bool: the tokens to read; None for all.
+    """
+
+    hidden: Tensor
+    cu_seqlens: Tensor
+    pooled: Tensor | None = None
+
+
+@dataclass(frozen=True)
 class PooledBatch:
     """What a step computed.
 
     Args:
         rows: one float32 tensor for each sequence, in the order of the batch, on the CPU.
         finite: shape `[n]`, bool: which rows hold neither NaN nor infinity.
+        parts: further tensors for each sequence, by name; None where the task has none.
     """
 
     rows: Sequence[Tensor]
     finite: Tensor
+    parts: Sequence[Mapping[str, Tensor]] | None = None
 
 
 class TaskPooler(Protocol):
@@ -33,8 +50,8 @@ class TaskPooler(Protocol):
     def verify(self, params: PoolingParams) -> None:
         """Raise `InvalidRequest` for params that this model can't honour."""
 
-    def __call__(self, hidden: Tensor, cu_seqlens: Tensor, params: Sequence[PoolingParams]) -> PooledBatch:
-        """Pool `hidden`, shape `[T, hidden]`, whose sequences end at `cu_seqlens`, shape `[n + 1]`."""
+    def __call__(self, batch: HiddenBatch, params: Sequence[PoolingParams]) -> PooledBatch:
+        """Pool `batch`, whose sequences have one of `params` each."""
 
 
 class Pooler:
@@ -63,8 +80,6 @@ class Pooler:
         self._tasks[task].verify(params)
         return task
 
-    def __call__(
-        self, task: PoolingTask, hidden: Tensor, cu_seqlens: Tensor, params: Sequence[PoolingParams]
-    ) -> PooledBatch:
-        """Pool a packed batch in which every sequence is for `task`."""
-        return self._tasks[task](hidden, cu_seqlens, params)
+    def __call__(self, task: PoolingTask, batch: HiddenBatch, params: Sequence[PoolingParams]) -> PooledBatch:
+        """Pool a batch in which every sequence is for `task`."""
+        return self._tasks[task](batch, params)
