@@ -7,17 +7,19 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from poolhook.errors import ConfigError
-from poolhook.tasks import PoolingTask, in_order
+from poolhook.params import Task
+from poolhook.tasks import PoolingTask, in_order, why_unsupported
 
 Device = Annotated[str, Field(pattern=r"^(auto|cpu|mps|cuda(:\d+)?)$")]
 DType = Literal["auto", "float32", "float16", "bfloat16"]
+LoadFormat = Literal["safetensors", "pt"]
 
 
 class PoolingType(StrEnum):
-    """How the hidden states of a sequence become one vector."""
+    """How the hidden states of a sequence become one vector, or (`ALL`, `STEP`) which of them are answered."""
 
     CLS = "CLS"
     LAST = "LAST"
@@ -25,6 +27,13 @@ class PoolingType(StrEnum):
     MAX = "MAX"
     MEAN_SQRT_LEN = "MEAN_SQRT_LEN"
     WEIGHTED_MEAN = "WEIGHTED_MEAN"
+    ALL = "ALL"
+    STEP = "STEP"
+
+    @property
+    def is_of_tokens(self) -> bool:
+        """Whether it answers with a row for each of several tokens."""
+        return self in (PoolingType.ALL, PoolingType.STEP)
 
     @classmethod
     def _missing_(cls, value: object) -> PoolingType | None:
@@ -37,14 +46,43 @@ class PoolerConfig(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    task: PoolingTask | None = None
+    task: Task | None = None
     """The task to serve."""
 
     pooling_type: PoolingType | None = None
-    """How token vectors become one vector."""
+    """How token vectors become one vector; for token tasks ALL (every token) or STEP (those of `step_tag_id`)."""
 
     use_activation: bool | None = None
-    """Whether embeddings are L2-normalised."""
+    """Whether embeddings are L2-normalised, and labels' logits go through the model's softmax or sigmoid."""
+
+    dimensions: int | None = Field(default=None, ge=1)
+    """The length to which a Matryoshka model's embeddings are cut where a request does not say."""
+
+    enable_chunked_processing: bool = False
+    """Embed texts longer than the model takes: in chunks, whose vectors are averaged, weighted by their tokens."""
+
+    max_embed_len: int | None = Field(default=None, ge=1)
+    """The longest prompt, in tokens, with chunked processing; None is no limit."""
+
+    logit_mean: float | None = None
+    """Subtracted from a classifier's logits before its activation."""
+
+    logit_sigma: Annotated[float, Field(gt=0)] | None = None
+    """A classifier's logits are divided by it, after `logit_mean` was subtracted, before its activation."""
+
+    step_tag_id: int | None = Field(default=None, ge=0)
+    """For STEP: the token id that ends a step; its positions alone are answered."""
+
+    returned_token_ids: list[Annotated[int, Field(ge=0)]] | None = Field(default=None, min_length=1)
+    """For a causal language model that labels tokens: the token ids whose logits are the labels."""
+
+    @model_validator(mode="after")
+    def _check(self) -> PoolerConfig:
+        if (self.pooling_type is PoolingType.STEP) != (self.step_tag_id is not None):
+            raise ValueError("pooling_type STEP and step_tag_id go together: give both or neither")
+        if self.max_embed_len is not None and not self.enable_chunked_processing:
+            raise ValueError("max_embed_len is for chunked processing: set enable_chunked_processing too")
+        return self
 
 
 class EngineConfig(BaseModel):
@@ -63,6 +101,9 @@ class EngineConfig(BaseModel):
 
     max_queued_tokens: int | None = Field(default=None, ge=1)
     """Tokens that may wait; past it a request is refused as overloaded. Unset is unbounded offline."""
+
+    load_format: LoadFormat = "safetensors"
+    """`pt` also reads pickled weights (`.bin`, `.pt`), with torch's restricted unpickler, where there are no others."""
 
 
 @dataclass(frozen=True)
@@ -89,9 +130,7 @@ class ModelConfig:
         wanted = self.pooler_config.task
         if wanted is not None:
             if wanted not in supported:
-                raise ConfigError(
-                    f"Task {wanted!r} is not supported by {self.architecture}. Supported tasks: {', '.join(supported)}."
-                )
+                raise ConfigError(f"{self.architecture}: {why_unsupported(wanted, supported)}")
             return wanted
         if self.architecture.endswith("ForTokenClassification") and "token_classify" in supported:
             return "token_classify"

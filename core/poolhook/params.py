@@ -2,14 +2,24 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
-from poolhook.tasks import PoolingTask
+from poolhook.tasks import POOLING_TASKS, PoolingTask, why_unsupported
 
 REMOVED_FIELDS = ("normalize", "softmax", "activation")
 """Names that `use_activation` had before: each was the last step of one task."""
+
+
+def _known(task: Any) -> Any:
+    if task is not None and task not in POOLING_TASKS:
+        raise ValueError(why_unsupported(task, POOLING_TASKS))
+    return task
+
+
+Task = Annotated[PoolingTask, BeforeValidator(_known)]
+"""A task as a field: a name that is none, or that was removed, is answered with what there is instead."""
 
 
 class PoolingParams(BaseModel):
@@ -17,7 +27,7 @@ class PoolingParams(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
 
-    task: PoolingTask | None = None
+    task: Task | None = None
     """What the pooler computes; None is the route's own task."""
 
     dimensions: int | None = Field(default=None, ge=1)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from poolhook.errors import InvalidRequest
 from poolhook.params import PoolingParams
-from poolhook.tasks import PoolingTask, in_order
+from poolhook.tasks import PoolingTask, in_order, why_unsupported
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -73,10 +73,7 @@ class Pooler:
         """
         task = params.task
         if task is None or task not in self._tasks:
-            raise InvalidRequest(
-                f"Task {task!r} is not supported by this model. Supported tasks: {', '.join(self.supported_tasks)}.",
-                param="task",
-            )
+            raise InvalidRequest(why_unsupported(task, self.supported_tasks), param="task")
         self._tasks[task].verify(params)
         return task
 
