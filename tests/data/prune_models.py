@@ -101,9 +101,10 @@ def prune_model(source: Path, target: Path, kept: list[str]) -> None:
 def model_card(source: Path, old_size: int, new_size: int) -> str:
     title, _, rest = (source / "MODEL_CARD.md").read_text(encoding="utf-8").partition("\n")
     pruned = (
-        f"This copy is pruned by `tests/data/prune_models.py` from {old_size} to {new_size} tokens (those of the sanity "
-        "inputs, the special tokens, ASCII characters, common short words and endings) with the rows of its word "
-        "embedding and all token ids renumbered, so ids, sizes, checksums and measured quality below are the original's."
+        f"This copy is pruned by `tests/data/prune_models.py` from {old_size} to {new_size} tokens (those of the "
+        "sanity inputs, the special tokens, ASCII characters, common short words and endings) with the rows of its "
+        "word embedding and all token ids renumbered, so ids, sizes, checksums and measured quality below are the "
+        "original's."
     )
     return f"{title}\n\n{pruned}\n{rest}"
 
