@@ -5,17 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from poolhook.outputs import PoolingOutput, PoolingRequestOutput
-from poolhook.plugins import IOProcessor, ModelInfo, Prompt, RequestContext, Settings
-from poolhook_builtin.prompts import PromptsInput, one_for_each, parse_prompts, put_model_prompt
+from poolhook.plugins import Prompt, RequestContext
+from poolhook_builtin.instructions import with_prompt
+from poolhook_builtin.prompts import PromptsInput, PromptsIOProcessor, parse_prompts
 
 
-class EmbedIOProcessor(IOProcessor[PromptsInput, list[PoolingRequestOutput[PoolingOutput]]]):
+class EmbedIOProcessor(PromptsIOProcessor):
     """Prompts in, embeddings out."""
-
-    def startup(self, settings: Settings, model_info: ModelInfo) -> None:
-        """Remember the model's prompts."""
-        self._model_info = model_info
 
     def parse_data(self, ctx: RequestContext, data: Any) -> PromptsInput:
         """Read `{"input": prompts, "prompt_name": name}`."""
@@ -23,10 +19,4 @@ class EmbedIOProcessor(IOProcessor[PromptsInput, list[PoolingRequestOutput[Pooli
 
     def pre_process(self, ctx: RequestContext, request: PromptsInput) -> Sequence[Prompt]:
         """Put the model's own prompt before each text."""
-        return put_model_prompt(request, self._model_info)
-
-    def post_process(
-        self, ctx: RequestContext, outputs: Sequence[PoolingOutput]
-    ) -> list[PoolingRequestOutput[PoolingOutput]]:
-        """One embedding for each prompt."""
-        return one_for_each(ctx, outputs)
+        return with_prompt(request.prompts, request.prompt_name, self.model_info)

@@ -8,9 +8,11 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict
 
-from poolhook.errors import InvalidRequest, shorten
+from poolhook.errors import InvalidRequest
 from poolhook.outputs import PoolingOutput, PoolingRequestOutput
-from poolhook.plugins import ModelInfo, Prompt, RequestContext, TextPrompt, as_prompts
+from poolhook.plugins import IOProcessor, ModelInfo, Prompt, RequestContext, Settings, as_prompts
+
+Outputs = list[PoolingRequestOutput[PoolingOutput]]
 
 
 class _Data(BaseModel):
@@ -33,6 +35,38 @@ class PromptsInput:
     prompt_name: str | None = None
 
 
+class PromptsIOProcessor(IOProcessor[PromptsInput, Outputs]):
+    """Prompts in as they are, pooled data out. A task that does more says so in a subclass."""
+
+    def startup(self, settings: Settings, model_info: ModelInfo) -> None:
+        """Remember what the model is."""
+        self.model_info = model_info
+
+    def parse_data(self, ctx: RequestContext, data: Any) -> PromptsInput:
+        """Read `{"input": prompts}`.
+
+        Raises:
+            InvalidRequest: something is no prompt, an online request has none, or it names a prompt of the model where
+                those have no use.
+        """
+        parsed = parse_prompts(ctx, data)
+        if parsed.prompt_name is not None:
+            raise InvalidRequest(
+                f"prompt_name is not for task {ctx.task!r}, which passes prompts through as they are. "
+                "Put the model's prompt before each text yourself.",
+                param="prompt_name",
+            )
+        return parsed
+
+    def pre_process(self, ctx: RequestContext, request: PromptsInput) -> Sequence[Prompt]:
+        """The prompts as they came."""
+        return request.prompts
+
+    def post_process(self, ctx: RequestContext, outputs: Sequence[PoolingOutput]) -> Outputs:
+        """The pooled data of each prompt."""
+        return one_for_each(ctx, outputs)
+
+
 def parse_prompts(ctx: RequestContext, data: Any) -> PromptsInput:
     """Validate `data`.
 
@@ -46,25 +80,7 @@ def parse_prompts(ctx: RequestContext, data: Any) -> PromptsInput:
     return PromptsInput(prompts, parsed.prompt_name)
 
 
-def put_model_prompt(request: PromptsInput, model_info: ModelInfo) -> list[Prompt]:
-    """The prompts with the model's named or default prompt before each text; token ids are left as they are.
-
-    Raises:
-        InvalidRequest: the model has no prompt of that name.
-    """
-    name = request.prompt_name if request.prompt_name is not None else model_info.default_prompt_name
-    if name is None:
-        return request.prompts
-    prefix = model_info.prompts.get(name)
-    if prefix is None:
-        raise InvalidRequest(
-            f"prompt_name is {shorten(name)!r}; this model's prompts are {', '.join(model_info.prompts) or 'none'}.",
-            param="prompt_name",
-        )
-    return [TextPrompt(prefix + p.text) if isinstance(p, TextPrompt) else p for p in request.prompts]
-
-
-def one_for_each(ctx: RequestContext, outputs: Sequence[PoolingOutput]) -> list[PoolingRequestOutput[PoolingOutput]]:
+def one_for_each(ctx: RequestContext, outputs: Sequence[PoolingOutput]) -> Outputs:
     """The pooled outputs with the ids of the prompts that they belong to."""
     return [
         PoolingRequestOutput(f"{ctx.request_id}-{index}", output, item.token_ids)

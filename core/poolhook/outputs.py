@@ -54,6 +54,56 @@ class EmbeddingOutput:
 
 
 @dataclass(frozen=True, slots=True)
+class ClassificationOutput:
+    """One classification.
+
+    Args:
+        probs: one for each label, in the order of `labels`; logits where the activation was left out.
+        labels: the labels' names.
+    """
+
+    probs: list[float]
+    labels: Sequence[str]
+
+    @property
+    def num_classes(self) -> int:
+        """The number of labels."""
+        return len(self.probs)
+
+    @property
+    def label(self) -> str:
+        """The name of the label that scores highest; the first of several."""
+        return self.labels[self.probs.index(max(self.probs))]
+
+
+@dataclass(frozen=True, slots=True)
+class ScoringOutput:
+    """How well two texts go together.
+
+    Args:
+        score: a cosine for bi-encoders, what the activation makes of the logit for cross-encoders, MaxSim for late
+            interaction.
+    """
+
+    score: float
+
+
+@dataclass(frozen=True, slots=True)
+class RerankResult:
+    """A document and how well it answers the query.
+
+    Args:
+        index: its place among the documents that were given.
+        score: as in `ScoringOutput`.
+        document: its text.
+    """
+
+    index: int
+    score: float
+    document: str
+
+
+@dataclass(frozen=True, slots=True)
 class PoolingRequestOutput(Generic[T]):
     """The answer to one prompt, or, from an IO processor, to one request.
 
@@ -79,3 +129,21 @@ class EmbeddingRequestOutput(PoolingRequestOutput[EmbeddingOutput]):
     def of(cls, pooled: PoolingRequestOutput[PoolingOutput]) -> EmbeddingRequestOutput:
         """A pooled output of task `embed`, read as an embedding."""
         return cls(pooled.request_id, EmbeddingOutput(pooled.outputs.data), pooled.prompt_token_ids)
+
+
+class ClassificationRequestOutput(PoolingRequestOutput[ClassificationOutput]):
+    """The classification of one prompt."""
+
+    __slots__ = ()
+
+    @classmethod
+    def of(cls, pooled: PoolingRequestOutput[PoolingOutput], labels: Sequence[str]) -> ClassificationRequestOutput:
+        """A pooled output of task `classify`, read as probabilities of `labels`."""
+        output = ClassificationOutput(pooled.outputs.data.tolist(), labels)
+        return cls(pooled.request_id, output, pooled.prompt_token_ids)
+
+
+class ScoringRequestOutput(PoolingRequestOutput[ScoringOutput]):
+    """The score of one pair."""
+
+    __slots__ = ()

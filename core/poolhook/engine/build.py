@@ -2,17 +2,25 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 import torch
+from torch import nn
 
 from poolhook.config import EngineConfig
 from poolhook.engine.core import EngineCore
 from poolhook.engine.device import resolve_device, resolve_dtype
+from poolhook.engine.forward import Forward
+from poolhook.engine.head_proof import own_logits, prove_head
+from poolhook.engine.poolers import build_pooler
 from poolhook.engine.proof import choose_forward
 from poolhook.engine.runner import ModelRunner
 from poolhook.models import ModelSpec, load_model
-from poolhook.pooler import EmbedPooler, Pooler
+from poolhook.models.heads import Difference, keep_answer_tokens, load_reward_head, split_head
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedModel
 
 
 @dataclass(frozen=True)
@@ -21,12 +29,14 @@ class BuiltEngine:
 
     Args:
         core: running; close it when done.
+        spec: of the model, with what the proof found out about its head.
         device: where it computes.
         dtype: in what precision.
         forward: `packed`, `padded` or `by length`.
     """
 
     core: EngineCore
+    spec: ModelSpec
     device: torch.device
     dtype: torch.dtype
     forward: str
@@ -37,21 +47,33 @@ def build_engine(spec: ModelSpec, config: EngineConfig | None = None) -> BuiltEn
 
     Raises:
         ConfigError: the device is not there.
-        ModelError: the weights can't be loaded.
+        ModelError: the weights can't be loaded, or the model can't be served right in any way.
     """
     config = config or EngineConfig()
     device = resolve_device(config.device)
     dtype = resolve_dtype(config.dtype, device, spec.model_type, spec.checkpoint_dtype)
-    forward = choose_forward(load_model(spec, device, dtype), spec)
-    pooler = Pooler(
-        {
-            "embed": EmbedPooler(
-                spec.pooling,
-                normalize=spec.normalize,
-                size=spec.embedding_size,
-                matryoshka_dimensions=spec.matryoshka_dimensions,
-            )
-        }
-    )
+    model = load_model(spec, device, dtype, config.load_format)
+    forward, head, spec = _prove(model, spec)
+    if spec.head == "reward":
+        head = load_reward_head(spec, device, config.load_format)
+    pooler = build_pooler(spec, head, device, config.load_format)
     runner = ModelRunner(forward, pooler, vocab_size=spec.vocab_size, max_length=spec.max_length)
-    return BuiltEngine(EngineCore(runner, config, device), device, dtype, forward.name)
+    return BuiltEngine(EngineCore(runner, config, device), spec, device, dtype, forward.name)
+
+
+def _prove(model: PreTrainedModel, spec: ModelSpec) -> tuple[Forward, nn.Module | None, ModelSpec]:
+    """The way to run the transformer, its head, and `spec` with the pooling that the head was seen to read."""
+    if spec.head in ("none", "reward"):
+        return choose_forward(model, spec), None, spec
+    dtype, padding_id = model.dtype, model.config.get_text_config().pad_token_id
+    if spec.head == "causal_lm" and spec.classifier is not None:
+        keep_answer_tokens(model, spec, spec.classifier)
+    own = own_logits(model, spec)
+    transformer, head = split_head(model)
+    forward = choose_forward(transformer, spec)
+    read = prove_head(forward, head, own, spec, padding_id, dtype)
+    if spec.origins.get("pooling") != "pooler config":
+        spec = replace(spec, pooling=read)
+    if spec.classifier is not None and spec.classifier.is_difference:
+        head = Difference(head)
+    return forward, head, spec

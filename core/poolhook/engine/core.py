@@ -15,7 +15,6 @@ from concurrent.futures import Future
 from typing import Protocol
 
 import torch
-from torch import Tensor
 
 from poolhook.config import EngineConfig
 from poolhook.engine.client import EngineInput, EngineStats
@@ -37,6 +36,7 @@ from poolhook.tasks import PoolingTask
 
 logger = logging.getLogger(__name__)
 
+_ONE_ROW_TASKS = frozenset({"embed", "classify"})
 _SMALLEST_STEP = 64  # tokens below which shrinking the budget further frees no memory worth having
 
 
@@ -56,8 +56,8 @@ class Runner(Protocol):
     def cost(self, count: int, total: int, longest: int) -> int:
         """Tokens that a step computes."""
 
-    def run(self, inputs: Sequence[EngineInput]) -> list[Tensor | None]:
-        """A row for each input, None where it is not finite."""
+    def run(self, inputs: Sequence[EngineInput]) -> list[PoolingOutput | None]:
+        """An output for each input, None where it is not finite."""
 
 
 class EngineCore:
@@ -141,9 +141,16 @@ class EngineCore:
                 f"{self._runner.vocab_size - 1}.",
                 param="input",
             )
-        if item.token_type_ids is not None and len(item.token_type_ids) != item.cost:
+        for name, values in (("token type ids", item.token_type_ids), ("pooled marks", item.pooled)):
+            if values is not None and len(values) != item.cost:
+                raise InvalidRequest(
+                    f"A prompt has {item.cost} tokens and {len(values)} {name}; give one for each.", param="input"
+                )
+        if item.pooled is not None and item.params.task in _ONE_ROW_TASKS and not any(item.pooled):
+            raise InvalidRequest("No token of a prompt is left to be pooled.", param="input")
+        if item.attended is not None and not 1 <= item.attended <= item.cost:
             raise InvalidRequest(
-                f"A prompt has {item.cost} tokens and {len(item.token_type_ids)} token type ids; give one for each.",
+                f"A prompt of {item.cost} tokens has {item.attended} that are attended to; give 1 to {item.cost}.",
                 param="input",
             )
 
@@ -195,10 +202,10 @@ class EngineCore:
             job.fail(EngineDead(self._stopped))
 
     def _run(self, step: list[Job]) -> None:
-        rows: list[Tensor | None] = []
+        outputs: list[PoolingOutput | None] = []
         failure: Exception | None = None
         try:
-            rows = self._runner.run([job.input for job in step])
+            outputs = self._runner.run([job.input for job in step])
         except Exception as error:
             if is_device_lost(error):
                 raise
@@ -211,11 +218,11 @@ class EngineCore:
         with self._work:
             self._steps += 1
             self._tokens += sum(job.input.cost for job in step)
-        for job, row in zip(step, rows, strict=True):
-            if row is None:
+        for job, output in zip(step, outputs, strict=True):
+            if output is None:
                 job.fail(NonFiniteOutput("The model produced NaN or infinity for this prompt. Try dtype float32."))
             else:
-                job.future.set_result(PoolingOutput(row))
+                job.future.set_result(output)
 
     def _contain(self, step: list[Job], error: Exception) -> None:
         if is_out_of_memory(error):

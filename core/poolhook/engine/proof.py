@@ -28,8 +28,8 @@ logger = logging.getLogger(__name__)
 
 _PARAMS = PoolingParams(task="embed")
 
-# Largest difference of a token's hidden state, relative to its norm, that rounding explains.
-_TOLERANCE = {torch.float32: 1e-4, torch.float16: 2e-2, torch.bfloat16: 1e-1}
+TOLERANCE = {torch.float32: 1e-4, torch.float16: 2e-2, torch.bfloat16: 1e-1}
+"""The largest difference of a token's hidden state, relative to its norm, that rounding explains."""
 
 
 def choose_forward(model: PreTrainedModel, spec: ModelSpec) -> Forward:
@@ -40,7 +40,7 @@ def choose_forward(model: PreTrainedModel, spec: ModelSpec) -> Forward:
         ModelError: no way agrees.
     """
     config = model.config.get_text_config()
-    inputs = _samples(spec, config.pad_token_id)
+    inputs = samples(spec, config.pad_token_id)
     objections: list[str] = []
     with quiet_transformers():
         alone = _alone(model, spec, inputs)
@@ -93,7 +93,7 @@ def _proved(
     except Exception as error:
         # Whatever a model does with inputs that it was not made for, there is another way to run it.
         return None, f"its run failed with {describe_error(error, 200)}"
-    difference, tolerance = _difference(together, alone), _TOLERANCE[alone.dtype]
+    difference, tolerance = _difference(together, alone), TOLERANCE[alone.dtype]
     if difference <= tolerance:
         return forward, ""
     return None, (
@@ -108,7 +108,7 @@ def _difference(together: Tensor, alone: Tensor) -> float:
     return float(torch.nan_to_num(distance, nan=torch.inf, posinf=torch.inf).max())
 
 
-def _samples(spec: ModelSpec, padding_id: int | None) -> list[EngineInput]:
+def samples(spec: ModelSpec, padding_id: int | None) -> list[EngineInput]:
     """Sequences whose lengths straddle every branch: one token, equal pairs, short and long ones, and
     one more than a sliding window. Padding is no text: some models silence it wherever it stands."""
     lengths = [1, 2, 7, 7, 30, 30, 129, 200]

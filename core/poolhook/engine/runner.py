@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import chain
 
 import torch
 from torch import Tensor
 
 from poolhook.engine.client import EngineInput
 from poolhook.engine.forward import Forward
+from poolhook.outputs import PoolingOutput
 from poolhook.params import PoolingParams
-from poolhook.pooler import Pooler
+from poolhook.pooler import HiddenBatch, Pooler
 from poolhook.tasks import PoolingTask
 
 
@@ -43,11 +45,11 @@ class ModelRunner:
         """Tokens that a step computes; see `Forward.cost`."""
         return self.forward.cost(count, total, longest)
 
-    def run(self, inputs: Sequence[EngineInput]) -> list[Tensor | None]:
+    def run(self, inputs: Sequence[EngineInput]) -> list[PoolingOutput | None]:
         """Run one step of inputs for one task.
 
         Returns:
-            For each input its row, float32 on the CPU, or None where the model produced NaN or infinity.
+            For each input its output, on the CPU, or None where the model produced NaN or infinity.
         """
         order = sorted(range(len(inputs)), key=lambda i: len(inputs[i].token_ids))
         ordered = [inputs[i] for i in order]
@@ -55,11 +57,20 @@ class ModelRunner:
         task = self.pooler.verify(params[0])
         with torch.inference_mode():
             hidden, cu_seqlens = self.forward(ordered)
-            pooled = self.pooler(task, hidden, cu_seqlens, params)
+            pooled = self.pooler(task, HiddenBatch(hidden, cu_seqlens, _pooled(ordered, hidden.device)), params)
             finite = pooled.finite.tolist()
-        rows: list[Tensor | None] = [None] * len(inputs)
-        for i, row, good in zip(order, pooled.rows, finite, strict=True):
+        parts = pooled.parts or [{}] * len(inputs)
+        outputs: list[PoolingOutput | None] = [None] * len(inputs)
+        for i, row, named, good in zip(order, pooled.rows, parts, finite, strict=True):
             if good:
-                # A copy outside inference mode: an ordinary tensor that does not keep the whole batch alive.
-                rows[i] = row.clone()
-        return rows
+                # Copies outside inference mode: ordinary tensors that do not keep the whole batch alive.
+                outputs[i] = PoolingOutput(row.clone(), {name: part.clone() for name, part in named.items()})
+        return outputs
+
+
+def _pooled(inputs: Sequence[EngineInput], device: torch.device) -> Tensor | None:
+    """Which tokens of the step are read, shape `[T]`; None for all."""
+    if all(item.pooled is None for item in inputs):
+        return None
+    masks = (item.pooled if item.pooled is not None else [True] * item.cost for item in inputs)
+    return torch.tensor(list(chain.from_iterable(masks)), dtype=torch.bool, device=device)

@@ -10,6 +10,8 @@ from poolhook.errors import ModelError
 if TYPE_CHECKING:
     from transformers import PretrainedConfig
 
+    from poolhook.models.spec import Head
+
 # RoBERTa and its kin keep the positions up to their padding id for padding: the first token's position follows it.
 _POSITIONS_AFTER_PADDING = frozenset(
     {
@@ -33,15 +35,32 @@ _POSITIONS_AFTER_PADDING = frozenset(
 _MPNET_PADDING = 1  # MPNet fixes it in code, whatever its config says
 
 
-def refuse_unsupported(architecture: str, config: PretrainedConfig) -> None:
-    """Raise for what this release does not serve, naming it.
+_HEADS: dict[str, Head] = {
+    "ForSequenceClassification": "sequence",
+    "ForTokenClassification": "token",
+    "ForProcessRewardModel": "reward",
+    "ForRewardModel": "reward",
+}
+_REWARD_LABELS = {"ForProcessRewardModel": ("bad", "good"), "ForRewardModel": ("reward",)}
+_OTHER_HEADS = ("ForQuestionAnswering", "ForMultipleChoice", "ForNextSentencePrediction")
+
+
+def refuse_unsupported(architecture: str, config: PretrainedConfig, *, is_embedder: bool) -> None:
+    """Raise for what poolhook does not serve, naming it.
+
+    Args:
+        architecture: the class name in `config.json`.
+        config: what transformers makes of that file.
+        is_embedder: the directory has sentence-transformers' files.
 
     Raises:
-        ModelError: an encoder-decoder, a model with a classification head, or one that reads no text.
+        ModelError: an encoder-decoder (its encoder alone is served), a head for another task, or no model of text.
     """
-    if config.is_encoder_decoder or architecture.endswith("EncoderModel"):
+    if config.is_encoder_decoder and not (has_encoder_alone(config) and _is_encoder(architecture, is_embedder)):
         raise ModelError(
-            f"{architecture} is of an encoder-decoder family; poolhook serves encoders and decoders, not yet these."
+            f"{architecture} is an encoder-decoder; poolhook serves encoders and decoders, and of these only the "
+            'encoder of T5 and its kin. Set "architectures": ["T5EncoderModel"] in its config.json, or in hf_overrides, '
+            "if that is what you want."
         )
     text = config.get_text_config()
     if not hasattr(text, "vocab_size") or not hasattr(text, "hidden_size"):
@@ -51,17 +70,35 @@ def refuse_unsupported(architecture: str, config: PretrainedConfig) -> None:
             f"{architecture} attends to blocks, and in another way once it has seen a short text. "
             'Set "attention_type": "original_full" in its config.json to have it served.'
         )
-    for head in (
-        "ForSequenceClassification",
-        "ForTokenClassification",
-        "ForQuestionAnswering",
-        "ForMultipleChoice",
-    ):
+    for head in _OTHER_HEADS:
         if architecture.endswith(head):
             raise ModelError(
-                f"{architecture} is no embedding model: its weights end in a head for another task, "
-                "which poolhook does not serve yet."
+                f"{architecture} ends in a head for a task that poolhook does not have. Heads that it serves: "
+                f"{', '.join(_HEADS)}."
             )
+
+
+def has_encoder_alone(config: PretrainedConfig) -> bool:
+    """Whether transformers can load only the encoder of this encoder-decoder family."""
+    from transformers.models.auto.modeling_auto import MODEL_FOR_TEXT_ENCODING_MAPPING_NAMES
+
+    name = MODEL_FOR_TEXT_ENCODING_MAPPING_NAMES.get(config.model_type, "")
+    return bool(config.is_encoder_decoder) and name.endswith("EncoderModel")
+
+
+def _is_encoder(architecture: str, is_embedder: bool) -> bool:
+    # sentence-transformers runs the encoder alone, whatever the weights end in.
+    return architecture.endswith("EncoderModel") or is_embedder
+
+
+def head_of(architecture: str) -> Head | None:
+    """What the architecture's name says that the weights end in; None if its hidden states are the answer."""
+    return next((head for ending, head in _HEADS.items() if architecture.endswith(ending)), None)
+
+
+def reward_labels(architecture: str) -> tuple[str, ...] | None:
+    """The labels of a reward model, which its files do not name."""
+    return next((labels for ending, labels in _REWARD_LABELS.items() if architecture.endswith(ending)), None)
 
 
 def objection_to_packing(config: PretrainedConfig) -> str | None:
@@ -83,8 +120,8 @@ def objection_to_mixing(config: PretrainedConfig) -> str | None:
     return None
 
 
-def default_pooling(config: PretrainedConfig) -> PoolingType:
-    """CLS for bidirectional encoders, LAST for decoders, MEAN for the rest.
+def default_pooling(config: PretrainedConfig, *, has_head: bool = False) -> PoolingType:
+    """CLS for bidirectional encoders, LAST for decoders, MEAN for the rest; with a head, what it most likely reads.
 
     A family with a masked-language-model head was trained to look both ways, and its first token is there to be
     pooled; one with only a causal head has seen the whole text at its last token alone.
@@ -94,6 +131,8 @@ def default_pooling(config: PretrainedConfig) -> PoolingType:
         MODEL_FOR_MASKED_LM_MAPPING_NAMES,
     )
 
+    if has_head and getattr(config, "classifier_pooling", None) == "mean":
+        return PoolingType.MEAN
     if config.model_type in MODEL_FOR_MASKED_LM_MAPPING_NAMES:
         return PoolingType.CLS
     looks_both_ways = getattr(config, "use_bidirectional_attention", False) or not getattr(config, "is_causal", True)

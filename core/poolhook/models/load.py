@@ -5,44 +5,51 @@ from __future__ import annotations
 import inspect
 from typing import TYPE_CHECKING, Any
 
+from poolhook.config import LoadFormat
 from poolhook.errors import ModelError, shorten
+from poolhook.models.architectures import has_encoder_alone
+from poolhook.models.config_file import read_hf_config
 from poolhook.models.quiet import quiet_transformers
+from poolhook.models.weights import check_weights
 
 if TYPE_CHECKING:
     import torch
-    from transformers import PreTrainedModel
+    from transformers import PretrainedConfig, PreTrainedModel
 
-    from poolhook.models.spec import ModelSpec
+    from poolhook.models.spec import Head, ModelSpec
+
+_AUTO_CLASSES: dict[Head, str] = {
+    "none": "AutoModel",
+    "sequence": "AutoModelForSequenceClassification",
+    "token": "AutoModelForTokenClassification",
+    "masked_lm": "AutoModelForMaskedLM",
+    "causal_lm": "AutoModelForCausalLM",
+    "reward": "AutoModel",
+}
 
 
-def load_model(spec: ModelSpec, device: torch.device, dtype: torch.dtype) -> PreTrainedModel:
-    """The transformer without its head, in evaluation mode on `device`.
-
-    Only safetensors weights are read, and no code from the model directory is run.
+def load_model(
+    spec: ModelSpec, device: torch.device, dtype: torch.dtype, load_format: LoadFormat = "safetensors"
+) -> PreTrainedModel:
+    """The transformer with the head that `spec` names, in evaluation mode on `device`. No code of the directory is run.
 
     Raises:
-        ModelError: there are no safetensors weights, they can't be read, or some of the model's are missing.
+        ModelError: there are no weights, they can't be read, or some of the model's are missing.
     """
-    from transformers import AutoConfig, AutoModel
-
     path = spec.transformer_path
-    if not any(path.glob("*.safetensors")):
-        raise ModelError(
-            f"{path} holds no safetensors weights, and poolhook reads no pickled ones, since loading those runs code. "
-            "Convert them: load the model with transformers and call save_pretrained."
-        )
+    is_safe = check_weights(path, load_format)
+    config = read_hf_config(path, spec.hf_overrides)
     try:
         with quiet_transformers():
-            config = AutoConfig.from_pretrained(path, trust_remote_code=False, local_files_only=True)
-            model, report = AutoModel.from_pretrained(
+            model, report = _auto_class(spec.head, config).from_pretrained(
                 path,
                 config=config,
                 dtype=dtype,
                 trust_remote_code=False,
                 local_files_only=True,
-                use_safetensors=True,
+                use_safetensors=is_safe,
                 output_loading_info=True,
-                **_without_pooling_layer(config),
+                **_without_pooling_layer(spec.head, config),
             )
     except Exception as error:
         # transformers raises OSError, ValueError, RuntimeError, SafetensorError and others for weights that do not fit.
@@ -59,10 +66,20 @@ def load_model(spec: ModelSpec, device: torch.device, dtype: torch.dtype) -> Pre
     return loaded
 
 
-def _without_pooling_layer(config: Any) -> dict[str, bool]:
+def _auto_class(head: Head, config: PretrainedConfig) -> Any:
+    import transformers
+
+    # Of T5 and its kin the plain model would bring its decoder along.
+    name = "AutoModelForTextEncoding" if head == "none" and has_encoder_alone(config) else _AUTO_CLASSES[head]
+    return getattr(transformers, name)
+
+
+def _without_pooling_layer(head: Head, config: PretrainedConfig) -> dict[str, bool]:
     """BERT-likes end in a dense layer for next-sentence prediction, which most checkpoints lack and pooling ignores."""
     from transformers.models.auto.modeling_auto import MODEL_MAPPING
 
+    if _AUTO_CLASSES[head] != "AutoModel":
+        return {}
     model_class = MODEL_MAPPING[type(config)]
     # A family with several base models has none of these layers.
     takes_it = inspect.isclass(model_class) and "add_pooling_layer" in inspect.signature(model_class).parameters

@@ -1,8 +1,6 @@
-"""sentence-transformers' own files, in the layout before and since release 5.4.
+"""What sentence-transformers' and PyLate's own files say, in the layouts before and since release 5.4.
 
-`modules.json` lists the modules; each has a folder with a `config.json`. Since 5.4 modules live under other dotted
-paths, pooling is one `pooling_mode` instead of a flag for each mode, and `max_seq_length` moved into the tokenizer's
-configuration. Formats: https://sbert.net/docs/sentence_transformer/usage/custom_models.html
+Formats: https://sbert.net/docs/sentence_transformer/usage/custom_models.html
 """
 
 from __future__ import annotations
@@ -12,27 +10,21 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from poolhook.config import PoolingType
 from poolhook.errors import ModelError
-from poolhook.models.files import read_json, read_optional_json, read_optional_json_list
+from poolhook.models.files import read_optional_json, read_optional_json_list
+from poolhook.models.late_interaction import LateInteraction, read_roles
+from poolhook.models.modules import (
+    DenseLayer,
+    Module,
+    PoolingModule,
+    Splade,
+    read_chain,
+    read_dense,
+    read_logit_score,
+    read_pooling,
+    read_splade,
+)
 
-_MODES = {
-    "cls": PoolingType.CLS,
-    "max": PoolingType.MAX,
-    "mean": PoolingType.MEAN,
-    "mean_sqrt_len_tokens": PoolingType.MEAN_SQRT_LEN,
-    "weightedmean": PoolingType.WEIGHTED_MEAN,
-    "lasttoken": PoolingType.LAST,
-}
-# In the order in which the vectors of several modes are concatenated.
-_FLAGS = {
-    "pooling_mode_cls_token": "cls",
-    "pooling_mode_max_tokens": "max",
-    "pooling_mode_mean_tokens": "mean",
-    "pooling_mode_mean_sqrt_len_tokens": "mean_sqrt_len_tokens",
-    "pooling_mode_weightedmean_tokens": "weightedmean",
-    "pooling_mode_lasttoken": "lasttoken",
-}
 _TRANSFORMER_CONFIGS = (
     "sentence_bert_config.json",
     "sentence_roberta_config.json",
@@ -42,6 +34,7 @@ _TRANSFORMER_CONFIGS = (
     "sentence_xlm-roberta_config.json",
     "sentence_xlnet_config.json",
 )
+_MULTI_VECTOR = ("ColBERT", "MultiVectorEncoder")
 
 
 @dataclass(frozen=True)
@@ -52,15 +45,28 @@ class SentenceTransformerFiles:
         transformer_path: the transformer's folder, relative to the model directory; mostly empty.
         transformer_config_file: the file that may state `max_seq_length` and `do_lower_case`.
         pooling_file: the file that decided `pooling`.
-        pooling: the pooling methods, concatenated in this order; empty when there is no Pooling module.
-        normalize: there is a Normalize module.
+        pooling: the Pooling module; None where there is none.
+        dense: linear layers behind the pooling, or on each token of a late-interaction model.
+        normalize: there is a Normalize module, or one is implied.
+        splade: the SpladePooling module.
+        late_interaction: what makes queries and documents of a model that answers with a vector for each token.
+        score_tokens: the ids of LogitScore: a score is the last logit of its one token, or the second's minus the
+            first's.
+        activation: the dotted name of a cross-encoder's activation, if the files name one.
+        is_cross_encoder: they are a CrossEncoder's.
     """
 
     transformer_path: str
     transformer_config_file: str
-    pooling_file: str
-    pooling: tuple[PoolingType, ...]
-    normalize: bool
+    pooling_file: str = ""
+    pooling: PoolingModule | None = None
+    dense: tuple[DenseLayer, ...] = ()
+    normalize: bool = False
+    splade: Splade | None = None
+    late_interaction: LateInteraction | None = None
+    score_tokens: tuple[int, ...] = ()
+    activation: str | None = None
+    is_cross_encoder: bool = False
     max_seq_length: int | None = None
     do_lower_case: bool = False
     prompts: Mapping[str, str] = field(default_factory=dict)
@@ -71,26 +77,35 @@ def read_sentence_transformer(path: Path) -> SentenceTransformerFiles | None:
     """Read `modules.json` and what it points at; None where there is none.
 
     Raises:
-        ModelError: a module, a pooling mode or a combination that poolhook does not support, named.
+        ModelError: a module, a mode or a combination that poolhook does not support, named.
     """
-    modules = read_optional_json_list(path / "modules.json")
-    if modules is None:
+    entries = read_optional_json_list(path / "modules.json")
+    if entries is None:
         return None
-    paths = _module_paths(path, modules)
-    transformer_path = paths["Transformer"]
-    config_file, config = _transformer_config(path / transformer_path)
-    prompts, default_prompt_name = _prompts(path)
-    pooling_file = ""
-    pooling: tuple[PoolingType, ...] = ()
-    if "Pooling" in paths:
-        pooling_file = f"{paths['Pooling']}/config.json".lstrip("/")
-        pooling = _pooling(path / pooling_file, has_prompts=any(prompts.values()))
+    chain = read_chain(path, entries)
+    modules = {module.name: module for module in chain}
+    transformer = modules["Transformer"]
+    config_file, config = _transformer_config(path / transformer.folder)
+    overall_file = path / "config_sentence_transformers.json"
+    overall = read_optional_json(overall_file)
+    prompts, default_prompt_name = _prompts(overall_file, overall)
+    model_type = overall.get("model_type")
+    is_multi_vector = "MultiVectorMask" in modules or model_type in _MULTI_VECTOR
+    if is_multi_vector and "Pooling" in modules:
+        raise ModelError(f"{path / 'modules.json'} pools a {model_type or 'multi-vector model'} to one vector.")
     return SentenceTransformerFiles(
-        transformer_path=transformer_path,
+        transformer_path=transformer.folder,
         transformer_config_file=config_file,
-        pooling_file=pooling_file,
-        pooling=pooling,
-        normalize="Normalize" in paths,
+        pooling_file=f"{modules['Pooling'].folder}/config.json".lstrip("/") if "Pooling" in modules else "",
+        pooling=_read(read_pooling, modules.get("Pooling"), path),
+        dense=tuple(read_dense(module, path) for module in chain if module.name == "Dense"),
+        # PyLate normalises in code.
+        normalize="Normalize" in modules or model_type == "ColBERT",
+        splade=_read(read_splade, modules.get("SpladePooling"), path),
+        late_interaction=read_roles(path, overall, config, modules.get("MultiVectorMask")) if is_multi_vector else None,
+        score_tokens=_read(read_logit_score, modules.get("LogitScore"), path) or (),
+        activation=overall.get("activation_fn"),
+        is_cross_encoder="LogitScore" in modules or model_type == "CrossEncoder",
         max_seq_length=config.get("max_seq_length"),
         do_lower_case=bool(config.get("do_lower_case", False)),
         prompts=prompts,
@@ -98,30 +113,8 @@ def read_sentence_transformer(path: Path) -> SentenceTransformerFiles | None:
     )
 
 
-def _module_paths(path: Path, modules: list[dict[str, Any]]) -> dict[str, str]:
-    """Module class name -> folder, after checking that the chain is one that poolhook runs."""
-    # A class of the model's own may be called Transformer too and compute something else.
-    chain = [(_class_name(str(module.get("type", ""))), str(module.get("path", ""))) for module in modules]
-    allowed = ["Transformer", "Pooling", "Normalize"]
-    for name, _ in chain:
-        if name not in allowed:
-            raise ModelError(
-                f"{path / 'modules.json'} has a module {name!r}, which poolhook does not support. "
-                f"Supported: {', '.join(allowed)}."
-            )
-    names = [name for name, _ in chain]
-    if names != [name for name in allowed if name in names] or "Transformer" not in names:
-        raise ModelError(
-            f"{path / 'modules.json'} chains {' -> '.join(names) or 'nothing'}; "
-            f"poolhook runs {' -> '.join(allowed)}, where the last two may be missing."
-        )
-    return dict(chain)
-
-
-def _class_name(dotted: str) -> str:
-    """`Pooling` for a class of sentence-transformers, wherever its releases kept it; others stay as they are."""
-    package, _, rest = dotted.partition(".")
-    return rest.rpartition(".")[2] if package == "sentence_transformers" else dotted
+def _read(reader: Any, module: Module | None, path: Path) -> Any:
+    return None if module is None else reader(module.config_file(path))
 
 
 def _transformer_config(path: Path) -> tuple[str, dict[str, Any]]:
@@ -132,27 +125,7 @@ def _transformer_config(path: Path) -> tuple[str, dict[str, Any]]:
     return _TRANSFORMER_CONFIGS[0], {}
 
 
-def _pooling(file: Path, has_prompts: bool) -> tuple[PoolingType, ...]:
-    config = read_json(file, missing="modules.json names it as the configuration of the Pooling module.")
-    if not config.get("include_prompt", True) and has_prompts:
-        raise ModelError(
-            f"{file} says include_prompt: false (prompt tokens are left out of pooling), "
-            "which poolhook does not support yet."
-        )
-    unknown = [key for key in config if key.startswith("pooling_mode_") and key not in _FLAGS and config[key]]
-    modes = config.get("pooling_mode", [mode for flag, mode in _FLAGS.items() if config.get(flag)] or "mean")
-    modes = modes if isinstance(modes, list) else [modes]
-    unknown += [str(mode) for mode in modes if not isinstance(mode, str) or mode not in _MODES]
-    if not modes:
-        unknown = ["nothing"]
-    if unknown:
-        raise ModelError(f"{file} asks for pooling {', '.join(unknown)}. Supported modes: {', '.join(_MODES)}.")
-    return tuple(_MODES[mode] for mode in modes)
-
-
-def _prompts(path: Path) -> tuple[dict[str, str], str | None]:
-    file = path / "config_sentence_transformers.json"
-    config = read_optional_json(file)
+def _prompts(file: Path, config: Mapping[str, Any]) -> tuple[dict[str, str], str | None]:
     # A prompt of null stands for an empty one.
     given = config.get("prompts") or {}
     if not isinstance(given, dict) or not all(isinstance(text, str | None) for text in given.values()):

@@ -1,24 +1,21 @@
-"""`ModelSpec`: everything that a model directory says about serving it, read without loading weights."""
+"""`ModelSpec`: everything that a model directory says about serving it, with the operator's overrides applied."""
 
 from __future__ import annotations
 
-import json
-import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
-from poolhook.config import PoolerConfig, PoolingType
-from poolhook.errors import ModelError, shorten
-from poolhook.models import architectures
-from poolhook.models.files import read_json, read_optional_json
-from poolhook.models.sentence_transformers import SentenceTransformerFiles, read_sentence_transformer
+from poolhook.config import PoolingType
+from poolhook.models.classification import Classifier
+from poolhook.models.late_interaction import LateInteraction
+from poolhook.models.modules import DenseLayer, Splade
+from poolhook.tasks import PoolingTask
 
-if TYPE_CHECKING:
-    from transformers import PretrainedConfig
-
-_UNLIMITED = 10**9  # tokenizers write a number beyond this for "no limit"
+Head = Literal["none", "sequence", "token", "masked_lm", "causal_lm", "reward"]
+"""What the weights end in: nothing, transformers' classification of sequences or tokens, its language-model heads, or
+the few layers of a reward model that transformers has no class for."""
 
 
 @dataclass(frozen=True)
@@ -34,8 +31,23 @@ class ModelSpec:
         hidden_size: dimensions of a hidden state.
         vocab_size: token ids run from 0 to this, exclusive.
         max_length: the longest prompt, in tokens, special tokens included.
-        pooling: the pooling methods; the vectors of several are concatenated.
+        pooling: the pooling methods; the vectors of several are concatenated. For a classifier, what its head reads.
         normalize: whether embeddings are L2-normalised.
+        head: what the weights end in.
+        dense: linear layers after the pooling; on each token for late interaction.
+        classifier: the labels of a model that has some.
+        use_activation: whether the classifier's activation is applied where a request does not say.
+        logit_mean: subtracted from a classifier's logits.
+        logit_sigma: a classifier's logits are divided by it.
+        splade: how a masked language model becomes a sparse embedder.
+        late_interaction: what makes queries and documents of a model that answers with a vector for each token.
+        is_bge_m3: it has BGE-M3's heads for sparse and multi-vector embeddings.
+        tokens_only: rows of tokens are asked for where the model could answer with one row.
+        step_tag_id: the token whose positions alone are answered.
+        dimensions: the length to which embeddings are cut where a request does not say.
+        is_chunked: texts longer than `max_length` are embedded in chunks.
+        max_embed_len: the longest prompt then; None is no limit.
+        include_prompt: whether the tokens of an instruction are pooled with the text's.
         checkpoint_dtype: the dtype in which the weights were saved, such as `float32`; None if unsaid.
         position_offset: the position id of a sequence's first token.
         sliding_window: positions that a token attends to in the layers that have a window.
@@ -46,6 +58,7 @@ class ModelSpec:
         matryoshka_dimensions: the lengths to which an embedding may be cut; None if the model was not trained for it,
             empty if it was for any length.
         io_processor_plugins: names in `config.json` of the IO processors that this model wants.
+        hf_overrides: what the operator put over `config.json`.
         origins: for each value that can come from several places, the one that decided it.
     """
 
@@ -59,6 +72,21 @@ class ModelSpec:
     max_length: int
     pooling: tuple[PoolingType, ...]
     normalize: bool
+    head: Head = "none"
+    dense: tuple[DenseLayer, ...] = ()
+    classifier: Classifier | None = None
+    use_activation: bool = True
+    logit_mean: float | None = None
+    logit_sigma: float | None = None
+    splade: Splade | None = None
+    late_interaction: LateInteraction | None = None
+    is_bge_m3: bool = False
+    tokens_only: bool = False
+    step_tag_id: int | None = None
+    dimensions: int | None = None
+    is_chunked: bool = False
+    max_embed_len: int | None = None
+    include_prompt: bool = True
     checkpoint_dtype: str | None = None
     position_offset: int = 0
     sliding_window: int | None = None
@@ -68,156 +96,41 @@ class ModelSpec:
     truncation_side: Literal["left", "right"] = "right"
     matryoshka_dimensions: tuple[int, ...] | None = None
     io_processor_plugins: tuple[str, ...] = ()
+    hf_overrides: Mapping[str, Any] = field(default_factory=dict)
     origins: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def tasks(self) -> tuple[PoolingTask, ...]:
+        """What the model's pooler computes, before any plugin."""
+        if self.splade is not None:
+            return ("embed",)
+        if self.classifier is not None:
+            of_tokens = self.tokens_only or self.head in ("token", "reward")
+            return ("token_classify",) if of_tokens else ("classify",)
+        if self.late_interaction is not None or self.tokens_only:
+            return ("token_embed",)
+        if self.is_bge_m3:
+            return ("embed", "token_embed", "token_classify", "plugin")
+        return ("embed", "token_embed")
 
     @property
     def embedding_size(self) -> int:
         """Dimensions of an embedding that was not cut."""
+        if self.splade is not None:
+            return self.vocab_size
+        if self.dense:
+            return self.dense[-1].size
         return self.hidden_size * len(self.pooling)
 
-    def overridden_by(self, config: PoolerConfig) -> ModelSpec:
-        """This spec with the operator's overrides applied and noted in `origins`."""
-        changes: dict[str, Any] = {}
-        if config.pooling_type is not None:
-            changes["pooling"] = (config.pooling_type,)
-        if config.use_activation is not None:
-            changes["normalize"] = config.use_activation
-        origins = {**self.origins, **dict.fromkeys(changes, "pooler config")}
-        return replace(self, **changes, origins=origins)
-
-
-def read_spec(path: Path, name: str | None = None) -> ModelSpec:
-    """Read the model directory `path`.
-
-    Raises:
-        ModelError: a file is missing or malformed, or the directory asks for something that poolhook does not do.
-    """
-    files = read_sentence_transformer(path)
-    transformer_path = path / files.transformer_path if files else path
-    raw = read_json(transformer_path / "config.json", missing="A model directory has a config.json; is this one?")
-    config = _hf_config(transformer_path, raw)
-    text = config.get_text_config()
-    architecture = (config.architectures or [type(config).__name__.replace("Config", "Model")])[0]
-    architectures.refuse_unsupported(architecture, config)
-
-    origins: dict[str, str] = {}
-    pooling, normalize = _pooling(files, architecture, text, origins)
-    offset = architectures.position_offset(text)
-    return ModelSpec(
-        name=name or str(path),
-        path=path,
-        transformer_path=transformer_path,
-        architecture=architecture,
-        model_type=text.model_type,
-        hidden_size=text.hidden_size,
-        vocab_size=text.vocab_size,
-        max_length=_max_length(files, transformer_path, text, offset, origins),
-        pooling=pooling,
-        normalize=normalize,
-        checkpoint_dtype=_dtype_name(raw),
-        position_offset=offset,
-        sliding_window=architectures.sliding_window(text),
-        prompts=dict(files.prompts) if files else {},
-        default_prompt_name=files.default_prompt_name if files else None,
-        do_lower_case=files.do_lower_case if files else False,
-        truncation_side=_truncation_side(transformer_path),
-        matryoshka_dimensions=_matryoshka(raw),
-        io_processor_plugins=_io_processors(raw),
-        origins=origins,
-    )
-
-
-def _hf_config(path: Path, raw: Mapping[str, Any]) -> PretrainedConfig:
-    from transformers import AutoConfig
-
-    try:
-        return AutoConfig.from_pretrained(path, trust_remote_code=False, local_files_only=True)
-    except Exception as error:
-        # transformers raises ValueError, KeyError, OSError, TypeError and its validators' own for a bad config.
-        if "auto_map" in raw:
-            raise ModelError(
-                f"{path} brings Python code of its own (`auto_map` in config.json), which poolhook does not run, "
-                f"and its model_type {raw.get('model_type')!r} is none that transformers knows."
-            ) from error
-        raise ModelError(f"transformers can't read {path / 'config.json'}: {shorten(str(error), 500)}") from error
-
-
-def _pooling(
-    files: SentenceTransformerFiles | None,
-    architecture: str,
-    config: PretrainedConfig,
-    origins: dict[str, str],
-) -> tuple[tuple[PoolingType, ...], bool]:
-    if files is not None and files.pooling:
-        origins |= {"pooling": files.pooling_file, "normalize": "modules.json"}
-        return files.pooling, files.normalize
-    origins |= dict.fromkeys(("pooling", "normalize"), f"default of {architecture}")
-    return (architectures.default_pooling(config),), True
-
-
-def _max_length(
-    files: SentenceTransformerFiles | None,
-    path: Path,
-    config: PretrainedConfig,
-    offset: int,
-    origins: dict[str, str],
-) -> int:
-    tokenizer_limit = read_optional_json(path / "tokenizer_config.json").get("model_max_length")
-    positions = architectures.position_count(config)
-    candidates: list[tuple[str, Any]] = [
-        (files.transformer_config_file if files else "", files.max_seq_length if files else None),
-        ("tokenizer_config.json", tokenizer_limit),
-        ("config.json", positions - offset if positions else None),
-    ]
-    known = [(where, int(limit)) for where, limit in candidates if _is_limit(limit)]
-    if not known:
-        raise ModelError(
-            f"{path} states no maximum length: neither max_seq_length (sentence_bert_config.json), "
-            "nor model_max_length (tokenizer_config.json), nor max_position_embeddings (config.json). Add one of them."
-        )
-    # The first that is stated decides, but no model reaches beyond its own positions.
-    where, limit = known[0]
-    if positions and limit > positions - offset:
-        where, limit = "config.json", positions - offset
-    origins["max_length"] = where
-    return limit
-
-
-def _truncation_side(path: Path) -> Literal["left", "right"]:
-    side = read_optional_json(path / "tokenizer_config.json").get("truncation_side")
-    return "left" if side == "left" else "right"
-
-
-def _is_limit(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and 0 < value < _UNLIMITED
-
-
-def _dtype_name(raw: Mapping[str, Any]) -> str | None:
-    name = raw.get("dtype", raw.get("torch_dtype"))
-    return name if isinstance(name, str) else None
-
-
-def _matryoshka(raw: Mapping[str, Any]) -> tuple[int, ...] | None:
-    dimensions = raw.get("matryoshka_dimensions")
-    if not dimensions:
-        return () if raw.get("is_matryoshka") else None
-    if not isinstance(dimensions, list) or not all(
-        type(dimension) is int and dimension > 0 for dimension in dimensions
-    ):
-        raise ModelError(
-            f"matryoshka_dimensions in config.json must be a list of positive integers, not {shorten(dimensions)}."
-        )
-    return tuple(sorted(set(dimensions)))
-
-
-def _io_processors(raw: Mapping[str, Any]) -> tuple[str, ...]:
-    names = raw.get("io_processor_plugin") or ()
-    names = (names,) if isinstance(names, str) else names
-    # A model file may choose among installed plugins; it must never smuggle in an import path.
-    if not isinstance(names, list | tuple) or not all(
-        isinstance(n, str) and re.fullmatch(r"[\w.:-]+", n) for n in names
-    ):
-        raise ModelError(
-            f"io_processor_plugin in config.json must be a plugin name or a list of them: {json.dumps(names)}"
-        )
-    return tuple(names)
+    @property
+    def answer(self) -> str:
+        """How hidden states become the answer, in a few words for a log."""
+        if self.splade is not None:
+            return f"SPLADE over {self.vocab_size} words"
+        if self.tasks == ("token_classify",) and self.classifier is not None:
+            return f"{len(self.classifier.labels)} labels for {'each step' if self.step_tag_id else 'each token'}"
+        pooling = "+".join(self.pooling)
+        if self.classifier is not None:
+            return f"pooling {pooling}, {len(self.classifier.labels)} labels, {self.classifier.activation}"
+        kind = "a vector for each token" if self.tasks == ("token_embed",) else f"pooling {pooling}"
+        return f"{kind}, {self.embedding_size} dimensions{', normalized' if self.normalize else ''}"

@@ -3,24 +3,27 @@
 from __future__ import annotations
 
 import weakref
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import Future
 from types import TracebackType
-from typing import Any, Self, TypeVar
+from typing import Any, Self
 
-from pydantic import BaseModel, ValidationError
 from tqdm import tqdm
 
 from poolhook.config import EngineConfig, PoolerConfig
-from poolhook.errors import ConfigError, InvalidRequest, describe_problems
-from poolhook.outputs import EmbeddingRequestOutput, PoolingOutput, PoolingRequestOutput
-from poolhook.params import PoolingParams, TokenizationParams
-from poolhook.plugins import DataRequest, PoolingRequest, PromptsRequest
+from poolhook.errors import ConfigError, InvalidRequest
+from poolhook.offline.arguments import Params, Tokenization, pooling_params_of, tokenization_params, validated
+from poolhook.outputs import (
+    ClassificationRequestOutput,
+    EmbeddingRequestOutput,
+    PoolingOutput,
+    PoolingRequestOutput,
+    RerankResult,
+    ScoringRequestOutput,
+)
+from poolhook.plugins import DataRequest, PoolingRequest, PromptsRequest, RouteRequest
 from poolhook.runtime import Answer, RuntimeConfig, build_runtime, run_offline
-from poolhook.tasks import POOLING_TASKS, PoolingTask
-
-Model = TypeVar("Model", bound=BaseModel)
-Params = PoolingParams | Sequence[PoolingParams]
+from poolhook.tasks import PoolingTask
 
 
 class LLM:
@@ -33,6 +36,8 @@ class LLM:
             `config.json` names.
         wrappers: wrappers to put around every route, by name, the first outermost.
         plugin_config: options for each plugin, by its name.
+        hf_overrides: put over the model's `config.json`, such as `{"is_matryoshka": True}`.
+        chat_template: a file with a template for chats or pairs, or the template itself; None is the model's own.
         engine_options: the fields of `EngineConfig`, such as `device` and `dtype`.
 
     Raises:
@@ -49,6 +54,8 @@ class LLM:
         io_processor_plugin: str | Sequence[str] | None = None,
         wrappers: Sequence[str] = (),
         plugin_config: Mapping[str, Mapping[str, Any]] | None = None,
+        hf_overrides: Mapping[str, Any] | None = None,
+        chat_template: str | None = None,
         **engine_options: Any,
     ) -> None:
         if isinstance(io_processor_plugin, str):
@@ -56,11 +63,13 @@ class LLM:
         self._runtime = build_runtime(
             RuntimeConfig(
                 model=str(model),
-                pooler_config=_validated(PoolerConfig, pooler_config or {}, ConfigError),
-                engine_config=_validated(EngineConfig, engine_options, ConfigError),
+                pooler_config=validated(PoolerConfig, pooler_config or {}, ConfigError),
+                engine_config=validated(EngineConfig, engine_options, ConfigError),
                 io_processor_plugins=io_processor_plugin,
                 wrappers=wrappers,
                 plugin_config=plugin_config or {},
+                hf_overrides=hf_overrides or {},
+                chat_template=chat_template,
             )
         )
         # Also at interpreter exit, and when the last reference goes.
@@ -77,14 +86,14 @@ class LLM:
         *,
         pooling_params: Params | None = None,
         prompt_name: str | None = None,
-        tokenization_kwargs: TokenizationParams | Mapping[str, Any] | None = None,
+        tokenization_kwargs: Tokenization | None = None,
         use_tqdm: bool = True,
     ) -> list[EmbeddingRequestOutput]:
         """Embed prompts.
 
         Args:
-            prompts: one prompt or a list: texts, lists of token ids, or dicts `{"prompt": ...}` and
-                `{"prompt_token_ids": ...}`.
+            prompts: one prompt or a list: texts, lists of token ids, or dicts `{"prompt": ...}`,
+                `{"prompt_token_ids": ...}` and, for models with a chat template, `{"messages": [...]}`.
             pooling_params: one for all, or one for each prompt.
             prompt_name: which of the model's own prompts (such as `query`) to put before each text.
             tokenization_kwargs: the fields of `TokenizationParams`, such as `truncate_prompt_tokens`.
@@ -101,8 +110,8 @@ class LLM:
             task="embed",
             prompts=prompts,
             prompt_name=prompt_name,
-            params=_params(pooling_params),
-            tokenization=_tokenization(tokenization_kwargs),
+            params=pooling_params_of(pooling_params),
+            tokenization=tokenization_params(tokenization_kwargs),
         )
         return [EmbeddingRequestOutput.of(pooled) for pooled in self._run(request, use_tqdm).value]
 
@@ -113,7 +122,7 @@ class LLM:
         pooling_task: PoolingTask | None = None,
         pooling_params: Params | None = None,
         prompt_name: str | None = None,
-        tokenization_kwargs: TokenizationParams | Mapping[str, Any] | None = None,
+        tokenization_kwargs: Tokenization | None = None,
         use_tqdm: bool = True,
     ) -> list[PoolingRequestOutput[Any]]:
         """Run a pooling task and return what its route answers.
@@ -134,15 +143,10 @@ class LLM:
             EngineError: the engine could not compute it.
             PluginError: a plugin failed.
         """
-        if pooling_task is not None and pooling_task not in POOLING_TASKS:
-            raise InvalidRequest(
-                f"pooling_task is {pooling_task!r}. Supported tasks: {', '.join(self.supported_tasks)}.",
-                param="pooling_task",
-            )
         common: dict[str, Any] = {
             "task": pooling_task,
-            "params": _params(pooling_params),
-            "tokenization": _tokenization(tokenization_kwargs),
+            "params": pooling_params_of(pooling_params),
+            "tokenization": tokenization_params(tokenization_kwargs),
         }
         if isinstance(prompts, Mapping) and "data" in prompts:
             unknown = sorted(set(prompts) - {"data", "plugin"})
@@ -153,6 +157,131 @@ class LLM:
         request = PromptsRequest(prompts=prompts, prompt_name=prompt_name, **common)
         outputs: list[PoolingRequestOutput[Any]] = self._run(request, use_tqdm).value
         return outputs
+
+    def classify(
+        self,
+        prompts: Any,
+        *,
+        pooling_params: Params | None = None,
+        tokenization_kwargs: Tokenization | None = None,
+        use_tqdm: bool = True,
+    ) -> list[ClassificationRequestOutput]:
+        """Classify prompts.
+
+        Args:
+            prompts: as for `embed`; `{"text": ..., "text_pair": ...}` for models that read two texts.
+            pooling_params: as for `embed`; `use_activation=False` gives logits.
+            tokenization_kwargs: as for `embed`.
+            use_tqdm: show a progress bar.
+
+        Returns:
+            One output for each prompt, in their order, with `probs`, `label` and `num_classes`.
+
+        Raises:
+            InvalidRequest: a prompt or parameter is wrong, or the model does not classify.
+            EngineError: the engine could not compute one of them.
+        """
+        request = PromptsRequest(
+            task="classify",
+            prompts=prompts,
+            params=pooling_params_of(pooling_params),
+            tokenization=tokenization_params(tokenization_kwargs),
+        )
+        pooled = self._run(request, use_tqdm).value
+        classifier = self._runtime.spec.classifier
+        labels = classifier.labels if classifier is not None else ()
+        return [ClassificationRequestOutput.of(one, labels) for one in pooled]
+
+    def reward(
+        self,
+        prompts: Any,
+        *,
+        pooling_params: Params | None = None,
+        tokenization_kwargs: Tokenization | None = None,
+        use_tqdm: bool = True,
+    ) -> list[PoolingRequestOutput[PoolingOutput]]:
+        """Ask a reward model about prompts: one number for each, or a row for each token or step.
+
+        Args:
+            prompts: as for `embed`; mostly chats, `{"messages": [...]}`.
+            pooling_params: as for `classify`.
+            tokenization_kwargs: as for `embed`.
+            use_tqdm: show a progress bar.
+
+        Returns:
+            One output for each prompt, in their order; `outputs.data` has shape `[1]` or `[tokens or steps, labels]`.
+
+        Raises:
+            InvalidRequest: a prompt or parameter is wrong, or the model gives no rewards.
+            EngineError: the engine could not compute one of them.
+        """
+        rewards: list[PoolingRequestOutput[PoolingOutput]] = self._run_route(
+            "reward", {"input": prompts}, pooling_params, tokenization_kwargs, use_tqdm
+        )
+        return rewards
+
+    def score(
+        self,
+        queries: str | Sequence[str],
+        documents: str | Sequence[str],
+        *,
+        pooling_params: Params | None = None,
+        tokenization_kwargs: Tokenization | None = None,
+        use_tqdm: bool = True,
+    ) -> list[ScoringRequestOutput]:
+        """Score pairs of texts: the query with each document, or each query with the document at its place.
+
+        A cross-encoder's score is its activated logit; a bi-encoder's the cosine of the two embeddings, made with the
+        model's prompts for queries and documents where it has some; a late-interaction model's MaxSim.
+
+        Args:
+            queries: one text, or as many as documents.
+            documents: one text or a list.
+            pooling_params: as for `embed`.
+            tokenization_kwargs: as for `embed`; truncation cuts a pair's document only.
+            use_tqdm: show a progress bar.
+
+        Returns:
+            One output for each pair, in the order of the documents.
+
+        Raises:
+            InvalidRequest: the numbers do not fit, or the model does not score.
+            EngineError: the engine could not compute one of them.
+        """
+        data = {"queries": _texts(queries), "documents": _texts(documents)}
+        scored = self._run_route("score", data, pooling_params, tokenization_kwargs, use_tqdm)
+        return [ScoringRequestOutput(one.request_id, one.outputs, one.prompt_token_ids) for one in scored]
+
+    def rerank(
+        self,
+        query: str,
+        documents: Sequence[str],
+        *,
+        top_n: int | None = None,
+        pooling_params: Params | None = None,
+        tokenization_kwargs: Tokenization | None = None,
+        use_tqdm: bool = True,
+    ) -> list[RerankResult]:
+        """Put documents in the order in which they answer a query.
+
+        Args:
+            query: a text.
+            documents: texts.
+            top_n: how many of the best to return; None for all.
+            pooling_params: as for `embed`.
+            tokenization_kwargs: as for `score`.
+            use_tqdm: show a progress bar.
+
+        Returns:
+            The best first, ties in the order in which they came.
+
+        Raises:
+            InvalidRequest: `top_n` is below 1, or the model does not score.
+            EngineError: the engine could not compute one of them.
+        """
+        data = {"query": query, "documents": _texts(documents), "top_n": top_n}
+        results: list[RerankResult] = self._run_route("rerank", data, pooling_params, tokenization_kwargs, use_tqdm)
+        return results
 
     def close(self) -> None:
         """Stop the engine and shut the plugins down. Closing twice is harmless."""
@@ -165,6 +294,17 @@ class LLM:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
+
+    def _run_route(
+        self, route: str, data: Any, params: Params | None, tokenization: Tokenization | None, use_tqdm: bool
+    ) -> Any:
+        request = RouteRequest(
+            route=route,
+            data=data,
+            params=pooling_params_of(params),
+            tokenization=tokenization_params(tokenization),
+        )
+        return self._run(request, use_tqdm).value
 
     def _run(self, request: PoolingRequest, use_tqdm: bool) -> Answer:
         if not use_tqdm:
@@ -180,29 +320,8 @@ class LLM:
             return run_offline(self._runtime, request, watch)
 
 
-def _params(given: Params | None) -> Params:
-    if given is None:
-        return PoolingParams()
-    if isinstance(given, PoolingParams):
+def _texts(given: Any) -> Any:
+    """A list of what any sequence of texts holds: a tuple, an array, a column of a table."""
+    if isinstance(given, str) or not isinstance(given, Iterable):
         return given
-    if isinstance(given, list | tuple) and all(isinstance(params, PoolingParams) for params in given):
-        return given
-    raise InvalidRequest(
-        f"pooling_params must be a PoolingParams or a list of them, not {type(given).__name__}.",
-        param="pooling_params",
-    )
-
-
-def _tokenization(given: TokenizationParams | Mapping[str, Any] | None) -> TokenizationParams:
-    return _validated(TokenizationParams, given or {}, InvalidRequest)
-
-
-def _validated(model: type[Model], given: Model | Mapping[str, Any], error_type: type[Exception]) -> Model:
-    """`given` as `model`, or an error that names the option and what the options are."""
-    if isinstance(given, model):
-        return given
-    try:
-        return model.model_validate(dict(given))
-    except ValidationError as error:
-        text, _ = describe_problems(error.errors(include_url=False))
-        raise error_type(f"{text}. {model.__name__} takes {', '.join(model.model_fields)}.") from error
+    return given.tolist() if hasattr(given, "tolist") else list(given)

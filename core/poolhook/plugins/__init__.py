@@ -1,7 +1,7 @@
 """The plugin framework: the hook contract, the base classes authors subclass, routes and dispatchers.
 
 Plugin authors import from here: `IOProcessor`, `Wrapper`, `RequestContext`, `ModelInfo`, `Settings`, `Prompt`,
-`TextPrompt`, `TokensPrompt`, `as_prompts`.
+`TextPrompt`, `TokensPrompt`, `PairPrompt`, `ChatPrompt`, `as_prompts`.
 """
 
 from poolhook.plugins.base import IOProcessor, Plugin, Settings, Wrapper
@@ -13,17 +13,20 @@ from poolhook.plugins.dispatch import (
     PluginWithoutIOProcessorPlugins,
     PoolingRequest,
     PromptsRequest,
+    RouteRequest,
     TaskDispatcher,
 )
 from poolhook.plugins.instance import PluginInstance, instantiate
 from poolhook.plugins.route import Route
-from poolhook.render import Prompt, TextPrompt, TokensPrompt, as_prompts
+from poolhook.render import ChatPrompt, PairPrompt, Prompt, TextPrompt, TokensPrompt, as_prompts
 
 __all__ = [
+    "ChatPrompt",
     "DataRequest",
     "Dispatcher",
     "IOProcessor",
     "ModelInfo",
+    "PairPrompt",
     "Plugin",
     "PluginInstance",
     "PluginWithIOProcessorPlugins",
@@ -33,6 +36,7 @@ __all__ = [
     "PromptsRequest",
     "RequestContext",
     "Route",
+    "RouteRequest",
     "Settings",
     "TaskDispatcher",
     "TextPrompt",

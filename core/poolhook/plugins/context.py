@@ -9,7 +9,7 @@ from uuid import uuid4
 
 from poolhook.engine import EngineInput
 from poolhook.params import PoolingParams, TokenizationParams
-from poolhook.tasks import PoolingTask
+from poolhook.tasks import PoolingTask, ScoreType
 
 Mode = Literal["offline", "online"]
 
@@ -62,6 +62,9 @@ class ModelInfo:
         prompts: texts that the model wants before an input, by name.
         default_prompt_name: the prompt to apply when none is named.
         supported_tasks: what its pooler computes.
+        score_type: how it scores two texts; None if it can't.
+        labels: the names of a classifier's labels, in the order of its answer.
+        has_roles: whether texts are queries or documents to it, each tokenized in its own way (late interaction).
     """
 
     name: str
@@ -73,3 +76,6 @@ class ModelInfo:
     prompts: Mapping[str, str]
     default_prompt_name: str | None
     supported_tasks: tuple[PoolingTask, ...]
+    score_type: ScoreType | None = None
+    labels: tuple[str, ...] = ()
+    has_roles: bool = False

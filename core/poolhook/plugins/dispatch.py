@@ -10,7 +10,6 @@ from typing import Any, Protocol
 from poolhook.errors import InvalidRequest, shorten
 from poolhook.params import PoolingParams, TokenizationParams
 from poolhook.plugins.route import Route
-from poolhook.tasks import PoolingTask
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -18,14 +17,14 @@ class PoolingRequest:
     """What both faces ask for, before a route is known.
 
     Args:
-        task: the task asked for; None for the one that is served.
+        task: the task asked for; None for the one that is served. A name that is none is answered with those that are.
         params: how to pool, once or for each prompt.
         tokenization: how to tokenize.
         priority: lower runs earlier.
         deadline: on `time.monotonic()`'s clock.
     """
 
-    task: PoolingTask | None = None
+    task: str | None = None
     params: PoolingParams | Sequence[PoolingParams] = field(default_factory=PoolingParams)
     tokenization: TokenizationParams = field(default_factory=TokenizationParams)
     priority: int = 0
@@ -56,6 +55,19 @@ class DataRequest(PoolingRequest):
 
     data: Any
     plugin: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class RouteRequest(PoolingRequest):
+    """A request to a route that is built on a task: `score`, `rerank` or `reward`.
+
+    Args:
+        route: its name.
+        data: whatever its processor understands.
+    """
+
+    route: str
+    data: Any
 
 
 class Dispatcher(Protocol):

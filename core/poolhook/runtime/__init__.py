@@ -1,9 +1,10 @@
 """From a config to a running whole: model, renderer, engine, routes, and the way of a request through them."""
 
-from poolhook.runtime.factory import PoolingIOProcessors, init_pooling_io_processors
+from poolhook.runtime.factory import init_pooling_io_processors
 from poolhook.runtime.flow import Answer
 from poolhook.runtime.offline import run_offline
 from poolhook.runtime.online import OnlineRunner
+from poolhook.runtime.processors import PoolingIOProcessors
 from poolhook.runtime.runtime import Runtime, RuntimeConfig, build_runtime
 
 __all__ = [

@@ -2,81 +2,24 @@
 
 from __future__ import annotations
 
-import logging
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
-from poolhook.errors import ConfigError, InvalidRequest, PluginError, shorten
+from poolhook.errors import ConfigError, shorten
 from poolhook.plugins import (
-    DataRequest,
     Dispatcher,
     ModelInfo,
     PluginInstance,
     PluginWithIOProcessorPlugins,
     PluginWithoutIOProcessorPlugins,
-    PoolingRequest,
     Route,
     TaskDispatcher,
     instantiate,
 )
-from poolhook.registry import IO_PROCESSORS, WRAPPERS, PluginRef, installed_plugins, select
-from poolhook.tasks import PoolingTask, in_order
-
-logger = logging.getLogger(__name__)
-
-_BUILT_IN = "poolhook"  # the distribution that brings the built-in tasks
-
-
-@dataclass(frozen=True)
-class PoolingIOProcessors:
-    """The routes of a model, started.
-
-    Args:
-        dispatchers: for each task that can be asked for, what picks its route.
-        task: the task that is served to those who name none.
-    """
-
-    dispatchers: Mapping[PoolingTask, Dispatcher]
-    task: PoolingTask
-
-    @property
-    def supported_tasks(self) -> tuple[PoolingTask, ...]:
-        """The tasks that can be asked for, in the stable order."""
-        return in_order(self.dispatchers)
-
-    @property
-    def plugins(self) -> list[PluginInstance]:
-        """Every plugin on any route, each once."""
-        routes = (route for dispatcher in self.dispatchers.values() for route in dispatcher.routes)
-        return list(dict.fromkeys(plugin for route in routes for plugin in route.plugins))
-
-    def dispatch(self, request: PoolingRequest) -> tuple[Route, Any]:
-        """The route for `request`, and the data that its `parse_data` gets. `data` without a task means `plugin`.
-
-        Raises:
-            InvalidRequest: the task is not supported, or no route of it serves such a request.
-        """
-        task = request.task or ("plugin" if isinstance(request, DataRequest) else self.task)
-        dispatcher = self.dispatchers.get(task)
-        if dispatcher is not None:
-            return dispatcher.dispatch(request)
-        if task == "plugin" and isinstance(request, DataRequest):
-            installed = ", ".join(_choosable()) or "none"
-            raise InvalidRequest(
-                "No IO processor was chosen, so `data` has nobody to read it. Choose one when starting, with "
-                f"io_processor_plugin (installed: {installed}), or send prompts as `input`.",
-                param="data",
-            )
-        raise InvalidRequest(
-            f"Task {task!r} is not supported. Supported tasks: {', '.join(self.supported_tasks)}.",
-            param="task",
-        )
-
-    def close(self) -> None:
-        """Shut every plugin down. One that fails is logged, and the others are still shut down."""
-        _shutdown(self.plugins)
+from poolhook.registry import IO_PROCESSORS, WRAPPERS, PluginRef, select
+from poolhook.runtime.processors import BUILT_IN, PoolingIOProcessors, choosable_processors, shut_down
+from poolhook.tasks import SCORE_TYPES, PoolingTask
 
 
 def init_pooling_io_processors(
@@ -105,8 +48,8 @@ def init_pooling_io_processors(
     def make(ref: PluginRef) -> PluginInstance:
         return instantiate(ref, options.of(ref))
 
-    def make_built_in(task: PoolingTask) -> PluginInstance:
-        return make(select(f"{_BUILT_IN}:{task}", IO_PROCESSORS))
+    def make_built_in(name: str) -> PluginInstance:
+        return make(select(f"{BUILT_IN}:{name}", IO_PROCESSORS))
 
     around = [make(ref) for ref in _select_all(wrappers, WRAPPERS, "A wrapper")]
     chosen = _by_name(make(ref) for ref in _select_all(io_processor_plugins, IO_PROCESSORS, "An IO processor"))
@@ -125,17 +68,29 @@ def init_pooling_io_processors(
         )
     elif "plugin" in model_info.supported_tasks:
         route = Route("plugin", "plugin", make_built_in("plugin"), around)
-        dispatchers["plugin"] = PluginWithoutIOProcessorPlugins(route, _choosable())
+        dispatchers["plugin"] = PluginWithoutIOProcessorPlugins(route, choosable_processors())
+    built_on_tasks = {
+        name: Route(name, built_on, make_built_in(name), around)
+        for name, built_on in _built_on(model_info).items()
+    }
     options.check_all_taken()
-    processors = PoolingIOProcessors(dispatchers, task)
+    processors = PoolingIOProcessors(dispatchers, task, built_on_tasks)
     _startup(processors.plugins, model_info)
     return processors
 
 
-def _choosable() -> list[str]:
-    return sorted(
-        ref.name for ref in installed_plugins() if ref.group == IO_PROCESSORS and ref.distribution != _BUILT_IN
-    )
+def _built_on(model_info: ModelInfo) -> dict[str, PoolingTask]:
+    """The routes that are built on a task, and the task of each."""
+    routes: dict[str, PoolingTask] = {}
+    for scoring, score_type in SCORE_TYPES.items():
+        if score_type == model_info.score_type:
+            routes |= {"score": scoring, "rerank": scoring}
+    # Rewards of steps or tokens where the model gives some, else one for the whole text.
+    if "token_classify" in model_info.supported_tasks:
+        routes["reward"] = "token_classify"
+    elif "classify" in model_info.supported_tasks and len(model_info.labels) == 1:
+        routes["reward"] = "classify"
+    return routes
 
 
 class _Options:
@@ -190,13 +145,5 @@ def _startup(plugins: Sequence[PluginInstance], model_info: ModelInfo) -> None:
             plugin.startup(model_info)
             started.append(plugin)
     except BaseException:
-        _shutdown(started)
+        shut_down(started)
         raise
-
-
-def _shutdown(plugins: Iterable[PluginInstance]) -> None:
-    for plugin in plugins:
-        try:
-            plugin.shutdown()
-        except PluginError as error:
-            logger.error("%s", error, exc_info=error.__cause__ or error)

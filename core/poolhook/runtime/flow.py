@@ -14,7 +14,8 @@ from poolhook.engine import EngineInput
 from poolhook.outputs import PoolingOutput
 from poolhook.plugins import PoolingRequest, RequestContext, Route
 from poolhook.plugins.context import Mode
-from poolhook.render import Renderer
+from poolhook.runtime.chunking import Pieces
+from poolhook.runtime.runtime import Runtime
 
 
 @dataclass(frozen=True)
@@ -23,11 +24,18 @@ class Prepared:
 
     Args:
         known: for each prompt what a wrapper's `lookup` knew, or None.
-        missing: the inputs that the engine has to run, in order.
+        missing: the inputs that nobody knew, in order.
+        pieces: what the engine has to run for them, where texts may be longer than the model takes.
     """
 
     known: list[PoolingOutput | None]
     missing: list[EngineInput]
+    pieces: Pieces | None = None
+
+    @property
+    def to_run(self) -> list[EngineInput]:
+        """What the engine has to run."""
+        return self.missing if self.pieces is None else self.pieces.inputs
 
 
 @dataclass(frozen=True)
@@ -58,14 +66,15 @@ def new_context(route: Route, request: PoolingRequest, mode: Mode) -> RequestCon
     )
 
 
-def prepare(route: Route, renderer: Renderer, ctx: RequestContext, request: Any) -> Prepared:
+def prepare(runtime: Runtime, route: Route, ctx: RequestContext, request: Any) -> Prepared:
     """From the validated request to what the engine has to run."""
     prompts = route.pre_process(ctx, request)
     params = route.merge_pooling_params(ctx, prompts)
     ctx.stage = "render"
-    ctx.inputs = renderer.render(prompts, params, ctx.tokenization, priority=ctx.priority, deadline=ctx.deadline)
+    ctx.inputs = runtime.renderer.render(prompts, params, ctx.tokenization, priority=ctx.priority, deadline=ctx.deadline)
     known = route.lookup(ctx, ctx.inputs)
-    return Prepared(known, [item for item, output in zip(ctx.inputs, known, strict=True) if output is None])
+    missing = [item for item, output in zip(ctx.inputs, known, strict=True) if output is None]
+    return Prepared(known, missing, runtime.chunking.split(missing) if runtime.chunking is not None else None)
 
 
 def withdraw(futures: Iterable[Future[PoolingOutput]]) -> None:
@@ -74,8 +83,12 @@ def withdraw(futures: Iterable[Future[PoolingOutput]]) -> None:
         future.cancel()
 
 
-def conclude(route: Route, ctx: RequestContext, prepared: Prepared, computed: Sequence[PoolingOutput]) -> Answer:
+def conclude(
+    runtime: Runtime, route: Route, ctx: RequestContext, prepared: Prepared, computed: Sequence[PoolingOutput]
+) -> Answer:
     """From what the engine computed to the answer."""
+    if runtime.chunking is not None and prepared.pieces is not None:
+        computed = runtime.chunking.merge(prepared.pieces, computed)
     if prepared.missing:
         route.store(ctx, prepared.missing, computed)
     fresh = iter(computed)

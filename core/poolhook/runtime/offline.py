@@ -27,12 +27,12 @@ def run_offline(runtime: Runtime, request: PoolingRequest, watch: Watch | None =
     ctx = new_context(route, request, "offline")
     futures: list[Future[PoolingOutput]] = []
     try:
-        prepared = prepare(route, runtime.renderer, ctx, route.parse_data(ctx, data))
+        prepared = prepare(runtime, route, ctx, route.parse_data(ctx, data))
         ctx.stage = "engine"
-        futures = runtime.engine.submit(prepared.missing)
+        futures = runtime.engine.submit(prepared.to_run)
         if watch is not None:
             watch(futures)
-        return conclude(route, ctx, prepared, list(map(Future.result, futures)))
+        return conclude(runtime, route, ctx, prepared, list(map(Future.result, futures)))
     except BaseException as error:
         # Also when the user presses Ctrl-C: what still waits must not keep the engine busy.
         withdraw(futures)

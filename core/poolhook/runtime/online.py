@@ -58,7 +58,7 @@ class OnlineRunner:
             computed = await _results(futures)
 
             def conclude_and_deliver() -> T:
-                return deliver(route, conclude(route, ctx, prepared, computed))
+                return deliver(route, conclude(self._runtime, route, ctx, prepared, computed))
 
             return await hops.hop(partial(ending.after, conclude_and_deliver))
         except BaseException as error:
@@ -84,12 +84,12 @@ class OnlineRunner:
         """Go as far as the engine's queue; the engine's futures are added to `futures`."""
 
         def submit(request: Any) -> Prepared:
-            prepared = prepare(route, self._runtime.renderer, ctx, request)
+            prepared = prepare(self._runtime, route, ctx, request)
             if hops.caller_left:
                 return prepared
             ctx.stage = "engine"
             # In the hop too: looking at every token id of a large request takes a while.
-            futures.extend(self._runtime.engine.submit(prepared.missing))
+            futures.extend(self._runtime.engine.submit(prepared.to_run))
             return prepared
 
         if not route.prefetches:

@@ -11,11 +11,14 @@ from typing import Any
 from poolhook.config import EngineConfig, ModelConfig, PoolerConfig
 from poolhook.engine import EngineClient
 from poolhook.engine.build import BuiltEngine, build_engine
-from poolhook.models import ModelSpec, read_spec, resolve_model
+from poolhook.models import ModelSpec, override, read_spec, resolve_model
 from poolhook.plugins import ModelInfo
-from poolhook.render import Renderer, TextTokenizer
-from poolhook.runtime.factory import PoolingIOProcessors, init_pooling_io_processors
-from poolhook.tasks import PoolingTask, in_order
+from poolhook.render import Renderer
+from poolhook.runtime.chunking import Chunking
+from poolhook.runtime.factory import init_pooling_io_processors
+from poolhook.runtime.processors import PoolingIOProcessors
+from poolhook.runtime.renderer import build_renderer
+from poolhook.tasks import SCORE_TYPES, PoolingTask, in_order
 
 logger = logging.getLogger(__name__)
 
@@ -31,6 +34,8 @@ class RuntimeConfig:
         io_processor_plugins: IO processors for task `plugin`, by name; None takes those of the model's `config.json`.
         wrappers: wrappers for every route, by name, the first outermost.
         plugin_config: options for each plugin, by its name.
+        hf_overrides: put over the model's `config.json`.
+        chat_template: a file with a template, or the template itself; None is the model's own.
     """
 
     model: str
@@ -39,6 +44,8 @@ class RuntimeConfig:
     io_processor_plugins: Sequence[str] | None = None
     wrappers: Sequence[str] = ()
     plugin_config: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    hf_overrides: Mapping[str, Any] = field(default_factory=dict)
+    chat_template: str | None = None
 
 
 @dataclass(frozen=True)
@@ -50,12 +57,14 @@ class Runtime:
         engine: the way to it.
         renderer: texts to engine inputs.
         processors: its routes.
+        chunking: for texts longer than the model takes; None refuses them.
     """
 
     spec: ModelSpec
     engine: EngineClient
     renderer: Renderer
     processors: PoolingIOProcessors
+    chunking: Chunking | None = None
     _closing: ExitStack = field(default_factory=ExitStack, init=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -76,23 +85,32 @@ def build_runtime(config: RuntimeConfig) -> Runtime:
         ConfigError: an option is wrong or the task is not supported.
         PluginError: a selected plugin is broken.
     """
-    spec = read_spec(resolve_model(config.model), config.model).overridden_by(config.pooler_config)
-    tokenizer = TextTokenizer.from_directory(spec.transformer_path, lower_case=spec.do_lower_case)
+    path = resolve_model(config.model)
+    spec = override(read_spec(path, config.model, config.hf_overrides), config.pooler_config)
+    renderer = build_renderer(spec, config.chat_template)
+    # Known before the weights are loaded, so a task that is not supported is refused at once.
+    chosen = spec.io_processor_plugins if config.io_processor_plugins is None else config.io_processor_plugins
+    supported = in_order([*spec.tasks, "plugin"]) if chosen else spec.tasks
+    task = ModelConfig(spec.architecture, config.pooler_config).get_pooling_task(supported)
     built = build_engine(spec, config.engine_config)
     try:
-        processors = _processors(config, spec, built.core.supported_tasks)
+        processors = init_pooling_io_processors(
+            model_info=_model_info(built.spec, task),
+            task=task,
+            io_processor_plugins=chosen,
+            wrappers=config.wrappers,
+            plugin_config=config.plugin_config,
+        )
     except BaseException:
         built.core.close()
         raise
-    _log_what_was_loaded(spec, built, processors)
-    return Runtime(spec, built.core, Renderer(tokenizer, spec.max_length, spec.truncation_side), processors)
+    _log_what_was_loaded(built, processors)
+    chunking = Chunking(spec, renderer, built.core) if spec.is_chunked else None
+    return Runtime(built.spec, built.core, renderer, processors, chunking)
 
 
-def _processors(config: RuntimeConfig, spec: ModelSpec, computed: tuple[PoolingTask, ...]) -> PoolingIOProcessors:
-    chosen = spec.io_processor_plugins if config.io_processor_plugins is None else config.io_processor_plugins
-    supported = in_order([*computed, "plugin"]) if chosen else computed
-    task = ModelConfig(spec.architecture, config.pooler_config).get_pooling_task(supported)
-    model_info = ModelInfo(
+def _model_info(spec: ModelSpec, task: PoolingTask) -> ModelInfo:
+    return ModelInfo(
         name=spec.name,
         architecture=spec.architecture,
         hidden_size=spec.hidden_size,
@@ -101,25 +119,22 @@ def _processors(config: RuntimeConfig, spec: ModelSpec, computed: tuple[PoolingT
         max_length=spec.max_length,
         prompts=dict(spec.prompts),
         default_prompt_name=spec.default_prompt_name,
-        supported_tasks=computed,
-    )
-    return init_pooling_io_processors(
-        model_info=model_info,
-        task=task,
-        io_processor_plugins=chosen,
-        wrappers=config.wrappers,
-        plugin_config=config.plugin_config,
+        supported_tasks=spec.tasks,
+        # The served task scores if it can, else the first that can.
+        score_type=next((SCORE_TYPES[known] for known in (task, *spec.tasks) if known in SCORE_TYPES), None),
+        labels=spec.classifier.labels if spec.classifier else (),
+        has_roles=spec.late_interaction is not None,
     )
 
 
-def _log_what_was_loaded(spec: ModelSpec, built: BuiltEngine, processors: PoolingIOProcessors) -> None:
+def _log_what_was_loaded(built: BuiltEngine, processors: PoolingIOProcessors) -> None:
+    spec = built.spec
     logger.info(
-        "Loaded %s (%s): task %s, pooling %s%s, %s, device %s, dtype %s, up to %d tokens, plugins: %s",
+        "Loaded %s (%s): task %s, %s, %s, device %s, dtype %s, up to %d tokens, plugins: %s",
         spec.name,
         spec.architecture,
         processors.task,
-        "+".join(spec.pooling),
-        ", normalized" if spec.normalize else "",
+        spec.answer,
         built.forward,
         built.device,
         str(built.dtype).removeprefix("torch."),

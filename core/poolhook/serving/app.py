@@ -13,12 +13,14 @@ from starlette.responses import Response
 from poolhook._version import __version__
 from poolhook.runtime import OnlineRunner, Runtime
 from poolhook.serving.base import PoolingServingBase
+from poolhook.serving.classify import ServingClassification
 from poolhook.serving.embeddings import ServingEmbedding
 from poolhook.serving.errors import error_response, install_error_handlers
 from poolhook.serving.json import MEDIA_TYPE, JSONResponse
 from poolhook.serving.metrics import CONTENT_TYPE, Metrics
 from poolhook.serving.middleware import BoundedBody, Counted
 from poolhook.serving.pooling import ServingPooling
+from poolhook.serving.score import ServingRerank, ServingScore
 
 MAX_BODY_BYTES = 64 * 2**20
 
@@ -40,7 +42,8 @@ def build_app(runtime: Runtime, *, model_name: str | None = None, max_body_bytes
 
     app = FastAPI(title="poolhook", version=__version__, lifespan=lifespan)
     metrics = Metrics(runtime.engine)
-    _add_pooling_endpoints(app, runner, model_name or runtime.spec.name)
+    labels = runtime.spec.classifier.labels if runtime.spec.classifier else ()
+    _add_pooling_endpoints(app, runner, model_name or runtime.spec.name, labels)
     _add_operation_endpoints(app, runtime, metrics, model_name or runtime.spec.name)
     install_error_handlers(app)
     endpoints = frozenset(getattr(route, "path", "") for route in app.routes)
@@ -49,13 +52,30 @@ def build_app(runtime: Runtime, *, model_name: str | None = None, max_body_bytes
     return app
 
 
-def _add_pooling_endpoints(app: FastAPI, runner: OnlineRunner, name: str) -> None:
+def _add_pooling_endpoints(app: FastAPI, runner: OnlineRunner, name: str, labels: tuple[str, ...]) -> None:
     embedding, pooling = ServingEmbedding(runner, name), ServingPooling(runner, name)
+    classification = ServingClassification(runner, name, labels)
+    score, rerank = ServingScore(runner, name), ServingRerank(runner, name)
 
     @app.post("/v1/embeddings", tags=["pooling"], openapi_extra=_body_of(embedding))
     async def create_embeddings(http: Request) -> Response:
         """Embed texts or token ids, as OpenAI's API does."""
         return await embedding(http)
+
+    @app.post("/classify", tags=["pooling"], openapi_extra=_body_of(classification))
+    async def classify(http: Request) -> Response:
+        """Label texts, or pairs of texts."""
+        return await classification(http)
+
+    @app.post("/score", tags=["pooling"], openapi_extra=_body_of(score))
+    async def score_pairs(http: Request) -> Response:
+        """Score a text with each of several, or texts with texts."""
+        return await score(http)
+
+    @app.post("/rerank", tags=["pooling"], openapi_extra=_body_of(rerank))
+    async def rerank_documents(http: Request) -> Response:
+        """Put documents in the order in which they answer a query."""
+        return await rerank(http)
 
     @app.post("/pooling", tags=["pooling"], openapi_extra=_body_of(pooling))
     async def create_pooling(http: Request) -> Response:

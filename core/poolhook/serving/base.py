@@ -98,6 +98,15 @@ class PoolingServingBase(ABC, Generic[Body]):
         """Now, in seconds since the epoch, as OpenAI stamps its answers."""
         return int(time.time())
 
+    def envelope(self, kind: str, answer: Answer) -> dict[str, Any]:
+        """What stands before the data of an answer in vLLM's shapes."""
+        return {
+            "id": f"{kind}-{answer.request_id}",
+            "object": "list",
+            "created": self.created(),
+            "model": self.model_name,
+        }
+
     @staticmethod
     def usage(answer: Answer) -> dict[str, int]:
         """What the request cost, as OpenAI states it."""

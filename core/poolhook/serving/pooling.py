@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
+from poolhook.outputs import PoolingOutput
 from poolhook.plugins import DataRequest, PoolingRequest, PromptsRequest
 from poolhook.runtime import Answer
 from poolhook.serving.base import PoolingServingBase
 from poolhook.serving.json import encode_tensor
-from poolhook.serving.protocol import PoolingBody
+from poolhook.serving.protocol import EncodingFormat, PoolingBody
 
 
 class ServingPooling(PoolingServingBase[PoolingBody]):
@@ -33,17 +34,21 @@ class ServingPooling(PoolingServingBase[PoolingBody]):
         if body.is_data:
             return {"request_id": answer.request_id, "created_at": self.created(), "data": answer.value}
         return {
-            "id": f"pool-{answer.request_id}",
-            "object": "list",
-            "created": self.created(),
-            "model": self.model_name,
+            **self.envelope("pool", answer),
             "data": [
-                {
-                    "index": index,
-                    "object": "pooling",
-                    "data": encode_tensor(pooled.outputs.data, body.encoding_format),
-                }
+                {"index": index, "object": "pooling", **_written(pooled.outputs, body.encoding_format)}
                 for index, pooled in enumerate(answer.value)
             ],
             "usage": self.usage(answer),
         }
+
+
+def _written(output: PoolingOutput, encoding_format: EncodingFormat) -> dict[str, Any]:
+    """Pooled data, with its shape where base64 hides it, and the parts of a model that answers in several ways."""
+    written: dict[str, Any] = {"data": encode_tensor(output.data, encoding_format)}
+    if encoding_format == "base64" and output.data.dim() > 1:
+        written["shape"] = list(output.data.shape)
+    if output.parts:
+        parts = output.parts.items()
+        written["parts"] = {name: _written(PoolingOutput(part), encoding_format) for name, part in parts}
+    return written

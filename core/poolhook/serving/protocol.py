@@ -4,10 +4,18 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema, model_validator
+from pydantic import (
+    AliasChoices,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    WithJsonSchema,
+    model_validator,
+)
 
-from poolhook.params import PoolingParams, TokenizationParams
-from poolhook.tasks import PoolingTask
+from poolhook.params import PoolingParams, TokenizationParams, refuse_removed
+from poolhook.tasks import POOLING_TASKS
 
 _TEXT: dict[str, Any] = {"type": "string"}
 _IDS: dict[str, Any] = {"type": "array", "items": {"type": "integer", "minimum": 0}}
@@ -44,42 +52,93 @@ class CommonFields(BaseModel):
     truncation_side: Literal["left", "right"] | None = Field(
         default=None, description="The end that is cut away; null is what the model's tokenizer says."
     )
-    add_special_tokens: bool = True
-    prompt_name: str | None = Field(default=None, description="One of the model's own prompts, such as `query`.")
-    use_activation: bool | None = Field(default=None, description="L2-normalise embeddings; null follows the model.")
-    dimensions: int | None = Field(
-        default=None, ge=1, description="Cut a Matryoshka model's embeddings to this length."
+    use_activation: bool | None = Field(
+        default=None, description="Normalise embeddings, or make probabilities of logits; null follows the model."
     )
     priority: int = Field(default=0, description="Lower runs earlier.")
-    encoding_format: EncodingFormat = "float"
+    user: str | None = Field(default=None, description="Accepted for clients that send it, and not used.")
+
+    @model_validator(mode="before")
+    @classmethod
+    def _refuse_removed(cls, values: Any) -> Any:
+        return refuse_removed(values)
 
     def tokenization(self) -> TokenizationParams:
         """The fields that are for the tokenizer."""
         return TokenizationParams(
-            truncate_prompt_tokens=self.truncate_prompt_tokens,
-            truncation_side=self.truncation_side,
-            add_special_tokens=self.add_special_tokens,
+            truncate_prompt_tokens=self.truncate_prompt_tokens, truncation_side=self.truncation_side
         )
+
+    def pooling_params(self) -> PoolingParams:
+        """The fields that are for the pooler."""
+        return PoolingParams(use_activation=self.use_activation)
+
+
+class PromptsFields(CommonFields):
+    """What a request in plain prompts may say besides."""
+
+    add_special_tokens: bool = True
+    prompt_name: str | None = Field(default=None, description="One of the model's own prompts, such as `query`.")
+    dimensions: int | None = Field(
+        default=None, ge=1, description="Cut a Matryoshka model's embeddings to this length."
+    )
+    encoding_format: EncodingFormat = "float"
+
+    def tokenization(self) -> TokenizationParams:
+        """The fields that are for the tokenizer."""
+        return super().tokenization().model_copy(update={"add_special_tokens": self.add_special_tokens})
 
     def pooling_params(self) -> PoolingParams:
         """The fields that are for the pooler."""
         return PoolingParams(dimensions=self.dimensions, use_activation=self.use_activation)
 
 
-class EmbeddingRequest(CommonFields):
+class EmbeddingRequest(PromptsFields):
     """The body of `/v1/embeddings`, as OpenAI has it, with poolhook's common fields."""
 
     input: Prompts
-    user: str | None = Field(default=None, description="Accepted for OpenAI's clients, and not used.")
 
 
-class PoolingBody(CommonFields):
+class ClassifyRequest(CommonFields):
+    """The body of `/classify`."""
+
+    input: Prompts
+    add_special_tokens: bool = True
+
+    def tokenization(self) -> TokenizationParams:
+        """The fields that are for the tokenizer."""
+        return super().tokenization().model_copy(update={"add_special_tokens": self.add_special_tokens})
+
+
+class ScoreRequest(CommonFields):
+    """The body of `/score`; `text_1` and `text_2` are other names of its two lists."""
+
+    queries: Any = Field(
+        validation_alias=AliasChoices("queries", "text_1"), description="One text, or as many as documents."
+    )
+    documents: Any = Field(
+        validation_alias=AliasChoices("documents", "text_2"), description="One text or a list of texts."
+    )
+
+
+class RerankRequest(CommonFields):
+    """The body of `/rerank`."""
+
+    query: Any = Field(description="A text.")
+    documents: Any = Field(description="A list of texts.")
+    top_n: Any = Field(default=None, description="How many of the best to return; null for all.")
+    return_documents: bool = Field(default=True, description="Send the documents' texts back.")
+
+
+class PoolingBody(PromptsFields):
     """The body of `/pooling`: prompts as `input`, or an IO processor's `data`."""
 
     input: Prompts = None
     data: Any = Field(default=None, description="What an IO processor understands; goes to task `plugin`.")
     plugin: str | None = Field(default=None, description="Which IO processor, where several are served.")
-    task: PoolingTask | None = None
+    task: str | None = Field(
+        default=None, description=f"One of {', '.join(POOLING_TASKS)}; null is the one that is served."
+    )
 
     @model_validator(mode="after")
     def _either_input_or_data(self) -> PoolingBody:

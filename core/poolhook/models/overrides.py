@@ -1,0 +1,85 @@
+"""The operator's `PoolerConfig` on top of what a model directory says, refused where it does not fit the model."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from poolhook.config import PoolerConfig
+from poolhook.errors import ConfigError
+from poolhook.models.classification import Classifier
+from poolhook.models.spec import ModelSpec
+
+_OF_EMBEDDINGS = ("dimensions", "enable_chunked_processing")
+_OF_CLASSIFIERS = ("logit_mean", "logit_sigma")
+
+
+def override(spec: ModelSpec, config: PoolerConfig) -> ModelSpec:
+    """`spec` with `config` applied and noted in `origins`.
+
+    Raises:
+        ConfigError: an option is not for this model.
+    """
+    changes: dict[str, Any] = {}
+    origins: dict[str, str] = {}
+    if config.returned_token_ids is not None:
+        _apply_returned_tokens(spec, config.returned_token_ids, changes, origins)
+    has_labels = spec.classifier is not None or "classifier" in changes
+    _check_kind(spec, config, has_labels)
+    if config.pooling_type is not None:
+        _apply_pooling_type(spec, config, has_labels, changes)
+    if config.use_activation is not None:
+        changes["use_activation" if has_labels else "normalize"] = config.use_activation
+    for name in ("dimensions", "logit_mean", "logit_sigma", "step_tag_id", "max_embed_len"):
+        if getattr(config, name) is not None:
+            changes[name] = getattr(config, name)
+    if config.enable_chunked_processing:
+        changes["is_chunked"] = True
+    origins |= dict.fromkeys(changes, "pooler config")
+    if config.use_activation is not None and has_labels:
+        origins["activation"] = "pooler config"
+    return replace(spec, **changes, origins={**spec.origins, **origins})
+
+
+def _check_kind(spec: ModelSpec, config: PoolerConfig, has_labels: bool) -> None:
+    for name in _OF_CLASSIFIERS:
+        if getattr(config, name) is not None and not has_labels:
+            raise _misfit(spec, name, "it is for models that classify")
+    for name in _OF_EMBEDDINGS:
+        if getattr(config, name) and (has_labels or spec.splade is not None):
+            raise _misfit(spec, name, "it is for models that embed")
+    if config.enable_chunked_processing and "embed" not in spec.tasks:
+        raise _misfit(spec, "enable_chunked_processing", "it is for task 'embed'")
+
+
+def _apply_pooling_type(spec: ModelSpec, config: PoolerConfig, has_labels: bool, changes: dict[str, Any]) -> None:
+    wanted = config.pooling_type
+    if wanted is None:
+        return
+    fixed = spec.splade is not None or spec.late_interaction is not None or spec.head in ("token", "reward")
+    if fixed and not (wanted.is_of_tokens and spec.splade is None):
+        raise _misfit(spec, f"pooling_type {wanted}", "its files decide how it pools")
+    if wanted.is_of_tokens:
+        changes["tokens_only"] = True
+        if config.enable_chunked_processing:
+            raise _misfit(spec, f"pooling_type {wanted}", "chunks are averaged, which is for one vector for a text")
+    else:
+        changes["pooling"] = (wanted,)
+
+
+def _apply_returned_tokens(
+    spec: ModelSpec, ids: list[int], changes: dict[str, Any], origins: dict[str, str]
+) -> None:
+    if not spec.architecture.endswith("ForCausalLM"):
+        raise _misfit(spec, "returned_token_ids", "it is for causal language models")
+    beyond = [token for token in ids if token >= spec.vocab_size]
+    if beyond:
+        raise _misfit(spec, "returned_token_ids", f"{beyond[0]} is beyond its {spec.vocab_size} token ids")
+    labels = tuple(map(str, ids))
+    changes["head"] = "causal_lm"
+    changes["classifier"] = Classifier(labels, "sigmoid" if len(ids) == 1 else "softmax", tuple(ids))
+    origins["activation"] = "returned_token_ids"
+
+
+def _misfit(spec: ModelSpec, option: str, why: str) -> ConfigError:
+    return ConfigError(f"{option} in the pooler config does not fit {spec.name} ({spec.architecture}): {why}.")

@@ -1,0 +1,44 @@
+"""What callers of `LLM` may pass, checked and brought into one form."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, TypeVar
+
+from pydantic import BaseModel, ValidationError
+
+from poolhook.errors import InvalidRequest, describe_problems
+from poolhook.params import PoolingParams, TokenizationParams
+
+Model = TypeVar("Model", bound=BaseModel)
+
+Params = PoolingParams | Sequence[PoolingParams]
+Tokenization = TokenizationParams | Mapping[str, Any]
+
+
+def pooling_params_of(given: Params | None) -> Params:
+    if given is None:
+        return PoolingParams()
+    if isinstance(given, PoolingParams):
+        return given
+    if isinstance(given, list | tuple) and all(isinstance(params, PoolingParams) for params in given):
+        return given
+    raise InvalidRequest(
+        f"pooling_params must be a PoolingParams or a list of them, not {type(given).__name__}.",
+        param="pooling_params",
+    )
+
+
+def tokenization_params(given: Tokenization | None) -> TokenizationParams:
+    return validated(TokenizationParams, given or {}, InvalidRequest)
+
+
+def validated(model: type[Model], given: Model | Mapping[str, Any], error_type: type[Exception]) -> Model:
+    """`given` as `model`, or an error that names the option and what the options are."""
+    if isinstance(given, model):
+        return given
+    try:
+        return model.model_validate(dict(given))
+    except ValidationError as error:
+        text, _ = describe_problems(error.errors(include_url=False))
+        raise error_type(f"{text}. {model.__name__} takes {', '.join(model.model_fields)}.") from error
