@@ -33,9 +33,10 @@ WORDS = st.sampled_from(
 )
 
 
-def cut(ours: TextTokenizer, text: str, keep: int) -> list[int]:
-    (encoded,) = ours.encode([text], add_special_tokens=True, keep=keep, side="right")
-    return list(encoded.ids)
+def cut(ours: TextTokenizer, text: str, keep: int, side: Any = "right") -> list[int]:
+    frame = ours.frame(add_special_tokens=True)
+    (tokens,) = ours.tokenize([text], [keep - frame.size], side)
+    return frame.around(tokens.ids)
 
 
 class Counting:
@@ -49,9 +50,9 @@ class Counting:
         self.inner = Tokenizer.from_str(text)
         return self
 
-    def encode(self, text: str, **options: Any) -> Any:
-        self.characters += len(text)
-        return self.inner.encode(text, **options)
+    def encode_batch(self, texts: list[str], **options: Any) -> Any:
+        self.characters += sum(map(len, texts))
+        return self.inner.encode_batch(texts, **options)
 
     def encode_batch_fast(self, texts: list[str], **options: Any) -> Any:
         self.characters += sum(map(len, texts))

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from poolhook.errors import InvalidRequest, ModelError
+from poolhook.errors import ModelError
 from poolhook.render import TextTokenizer
 from tiny import save_tokenizer
 
@@ -43,8 +43,9 @@ relaxed = settings(deadline=None, max_examples=60, suppress_health_check=[Health
 def encode(
     tokenizer: TextTokenizer, text: str, keep: int | None = None, side: Any = "right", specials: bool = True
 ) -> list[int]:
-    (encoded,) = tokenizer.encode([text], add_special_tokens=specials, keep=keep, side=side)
-    return list(encoded.ids)
+    frame = tokenizer.frame(add_special_tokens=specials)
+    (tokens,) = tokenizer.tokenize([text], [None if keep is None else keep - frame.size], side)
+    return frame.around(tokens.ids)
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -75,8 +76,11 @@ def test_a_cut_text_has_the_ids_of_transformers(
 def test_a_batch_is_each_text_alone(tokenizer_pair: Callable[[str], Any], kind: str):
     ours = tokenizer_pair(kind).ours
     texts = ["the quick", "", "w1 " * 50, " ", "über 日本語 " * 400, "w2"]
-    together = ours.encode(texts, add_special_tokens=True, keep=8, side="right")
-    assert [list(encoded.ids) for encoded in together] == [encode(ours, text, 8) for text in texts]
+    keeps = [8, 8, 7, None, 6, 5]
+    together = ours.tokenize(texts, keeps, "right")
+    assert [tokens.ids for tokens in together] == [
+        encode(ours, text, keep, specials=False) for text, keep in zip(texts, keeps, strict=True)
+    ]
 
 
 class TestSpecialTokens:
@@ -87,10 +91,6 @@ class TestSpecialTokens:
 
     def test_may_be_all_that_fits(self, tokenizer_pair: Callable[[str], Any]):
         assert encode(tokenizer_pair("demo").ours, "word " * 100, keep=2) == [101, 102]
-
-    def test_that_do_not_fit_are_refused_with_their_number(self, tokenizer_pair: Callable[[str], Any]):
-        with pytest.raises(InvalidRequest, match="truncate_prompt_tokens is 1, but the special tokens alone are 2"):
-            encode(tokenizer_pair("demo").ours, "word", keep=1)
 
     def test_can_be_left_out(self, tokenizer_pair: Callable[[str], Any]):
         ours = tokenizer_pair("demo").ours
@@ -152,21 +152,3 @@ class TestADirectory:
         with suppress(ModelError):
             TextTokenizer.from_directory(tmp_path)
         assert not (tmp_path / "ran").exists()
-
-
-class TestTokenTypes:
-    def test_are_none_where_all_are_zero(self, tokenizer_pair: Callable[[str], Any]):
-        (encoded,) = tokenizer_pair("demo").ours.encode(["word"], add_special_tokens=True, keep=None, side="right")
-        assert encoded.type_ids is None
-
-    def test_are_kept_where_the_tokenizer_sets_them(self, tokenizer_pair: Callable[[str], Any]):
-        from tokenizers.processors import TemplateProcessing
-
-        backend = tokenizer_pair("limited").theirs.backend_tokenizer
-        ours = TextTokenizer(backend)
-        copy = type(backend).from_str(backend.to_str())
-        copy.post_processor = TemplateProcessing(single="[CLS]:2 $A:0", special_tokens=[("[CLS]", 2)])
-        for keep, types in ((None, [2, 0, 0, 0]), (3, [2, 0, 0])):
-            (encoded,) = TextTokenizer(copy).encode(["w1 w2 w3"], add_special_tokens=True, keep=keep, side="right")
-            assert encoded.type_ids == types
-        assert encode(ours, "w1")[0] == 2

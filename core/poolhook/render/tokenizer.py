@@ -7,34 +7,33 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
-from typing import Any, Literal
 
 from tokenizers import Encoding, Tokenizer
 from tokenizers.normalizers import Lowercase
 from tokenizers.normalizers import Sequence as NormalizerSequence
 
-from poolhook.errors import InvalidRequest, ModelError, shorten
+from poolhook.errors import ModelError, shorten
+from poolhook.render.frame import Frame, frame_of
+from poolhook.render.windows import Side, is_huge, is_settled, parts
 
 _TOKENIZER_FILES = ("tokenizer.json", "tokenizer_config.json", "vocab.txt", "vocab.json", "*.model")
 
-_HUGE = 32
-"""Characters per token that is kept, beyond which a text is first cut to a prefix instead of tokenized whole."""
-
-Side = Literal["left", "right"]
-
 
 @dataclass(frozen=True, slots=True)
-class Encoded:
-    """A tokenized text.
+class Tokenized:
+    """The tokens of a text, without special tokens.
 
     Args:
-        ids: token ids, special tokens included.
-        type_ids: the segment of each token; None for all zeros.
+        ids: token ids.
+        dropped: how many tokens were cut off before them, not counting those of `unread`.
+        unread: how many characters before those were not even tokenized.
     """
 
-    ids: Sequence[int]
-    type_ids: Sequence[int] | None
+    ids: list[int]
+    dropped: int = 0
+    unread: int = 0
 
 
 class TextTokenizer:
@@ -44,10 +43,18 @@ class TextTokenizer:
         tokenizer: taken over as a copy without truncation and padding, which files of models often carry.
         lower_case: lower-case texts first, as sentence-transformers' `do_lower_case` does.
         segments: give the model the segment of each token, which only some tokenizers mean it to see.
+        expansion_id: the token that fills up queries of late-interaction models; None if there is none.
     """
 
-    def __init__(self, tokenizer: Tokenizer, *, lower_case: bool = False, segments: bool = True) -> None:
-        self._segments = segments
+    def __init__(
+        self,
+        tokenizer: Tokenizer,
+        *,
+        lower_case: bool = False,
+        segments: bool = True,
+        expansion_id: int | None = None,
+    ) -> None:
+        self.expansion_id = expansion_id
         self._tokenizer = Tokenizer.from_str(tokenizer.to_str())
         self._tokenizer.no_truncation()
         self._tokenizer.no_padding()
@@ -55,6 +62,15 @@ class TextTokenizer:
             normalizer = self._tokenizer.normalizer
             lower = Lowercase()
             self._tokenizer.normalizer = NormalizerSequence([lower, normalizer]) if normalizer else lower
+        self._special_ids = frozenset(
+            token_id for token_id, token in self._tokenizer.get_added_tokens_decoder().items() if token.special
+        )
+
+        @cache
+        def frame(texts: int, add_special_tokens: bool) -> Frame:
+            return frame_of(self._tokenizer, texts, add_special_tokens=add_special_tokens, segments=segments)
+
+        self._frame = frame
 
     @classmethod
     def from_directory(cls, path: Path, *, lower_case: bool = False) -> TextTokenizer | None:
@@ -80,82 +96,83 @@ class TextTokenizer:
                 f"The tokenizer in {path} ({type(tokenizer).__name__}) has no implementation in `tokenizers`. "
                 "Save a tokenizer.json beside it, or send token ids to a copy of the directory without tokenizer files."
             )
-        segments = "token_type_ids" in tokenizer.model_input_names
-        return cls(backend, lower_case=lower_case, segments=segments)
+        # PyLate's and sentence-transformers' choice: decoders have no mask token.
+        expansion_ids = (tokenizer.mask_token_id, tokenizer.eos_token_id)
+        return cls(
+            backend,
+            lower_case=lower_case,
+            segments="token_type_ids" in tokenizer.model_input_names,
+            expansion_id=next((token_id for token_id in expansion_ids if token_id is not None), None),
+        )
 
-    def special_tokens(self) -> int:
-        """How many special tokens are put around one text."""
-        return self._tokenizer.num_special_tokens_to_add(is_pair=False)
+    def frame(self, *, add_special_tokens: bool) -> Frame:
+        """What goes around one text."""
+        return self._frame(1, add_special_tokens)
 
-    def encode(self, texts: Sequence[str], *, add_special_tokens: bool, keep: int | None, side: Side) -> list[Encoded]:
-        """Tokenize `texts`.
+    def pair_frame(self, *, add_special_tokens: bool) -> Frame:
+        """What goes around and between two texts.
+
+        Raises:
+            ModelError: this tokenizer repeats or swaps the texts of a pair.
+        """
+        return self._frame(2, add_special_tokens)
+
+    def token_id(self, token: str) -> int | None:
+        """The id of the token of this name; None if there is none."""
+        token_id: int | None = self._tokenizer.token_to_id(token)
+        return token_id
+
+    def is_special(self, token_id: int) -> bool:
+        """Whether the tokenizer's file marks this token as special."""
+        return token_id in self._special_ids
+
+    def tokenize(self, texts: Sequence[str], keeps: Sequence[int | None], side: Side) -> list[Tokenized]:
+        """Token ids without special tokens.
 
         Args:
             texts: any strings but those with lone surrogates.
-            add_special_tokens: put the model's special tokens around each.
-            keep: cut each to at most this many tokens, special tokens included; None cuts nothing.
+            keeps: for each how many tokens are kept of it; None keeps all.
             side: the end that is cut away.
-
-        Raises:
-            InvalidRequest: `keep` leaves no room for the special tokens.
         """
-        specials = self.special_tokens() if add_special_tokens else 0
-        if keep is not None and keep < max(specials, 1):
-            raise InvalidRequest(
-                f"truncate_prompt_tokens is {keep}, but the special tokens alone are {specials}. Give a larger number.",
-                param="truncate_prompt_tokens",
-            )
-        # A huge text is cut to a prefix before it is tokenized: it must not cost its whole length.
-        huge = [keep is not None and side == "right" and len(text) > keep * _HUGE for text in texts]
-        whole = iter(
-            self._encode_batch([t for t, is_huge in zip(texts, huge, strict=True) if not is_huge], add_special_tokens)
-        )
-        encoded = []
-        for text, is_huge in zip(texts, huge, strict=True):
-            encoding = None if is_huge else next(whole)
-            if keep is not None and (encoding is None or len(encoding) > keep):
-                encoding = self._cut(text, keep - specials, add_special_tokens, side)
-            encoded.append(self._encoded(encoding))
-        return encoded
+        in_parts = [keep is not None and is_huge(text, keep) for text, keep in zip(texts, keeps, strict=True)]
+        whole = iter(self._encode_batch([text for text, part in zip(texts, in_parts, strict=True) if not part]))
+        return [
+            self._end_of(text, keep, side) if keep is not None and part else _cut(next(whole).ids, keep, side)
+            for text, keep, part in zip(texts, keeps, in_parts, strict=True)
+        ]
 
-    def exceeds(self, text: str, limit: int) -> bool:
-        """Whether `text` is sure to have more than `limit` tokens, found without tokenizing all of it."""
-        return len(text) > limit * _HUGE and len(self._prefix(text, limit)) > limit
-
-    def _encode_batch(self, texts: Sequence[str], add_special_tokens: bool) -> list[Encoding]:
-        encodings: list[Encoding] = self._tokenizer.encode_batch_fast(
-            list(texts), add_special_tokens=add_special_tokens
-        )
-        return encodings
-
-    def _cut(self, text: str, keep: int, add_special_tokens: bool, side: Side) -> Encoding:
-        """Tokenize without special tokens, cut, and put them around what is left."""
-        encoding = self._prefix(text, keep) if side == "right" else self._encode_plain(text)
-        encoding.truncate(keep, direction=side)
-        return self._tokenizer.post_process(encoding, None, add_special_tokens)
-
-    def _prefix(self, text: str, keep: int) -> Encoding:
-        """Tokenize so much of `text` that its first `keep` tokens are those of the whole text."""
-        length = keep * _HUGE // 4
-        while True:
-            encoding = self._encode_plain(text[:length])
-            if length >= len(text) or _settled(encoding, keep):
-                return encoding
-            length = max(length, 1) * 2
-
-    def _encode_plain(self, text: str) -> Encoding:
+    def encoding_of(self, text: str) -> Encoding:
+        """The tokens of `text`, without special tokens, with the characters and the words that they come from."""
         # As a batch of one: alone it would keep every other thread waiting, since only batches release the GIL.
         (encoding,) = self._tokenizer.encode_batch([text], add_special_tokens=False)
         return encoding
 
-    def _encoded(self, encoding: Any) -> Encoded:
-        type_ids = encoding.type_ids if self._segments else ()
-        return Encoded(encoding.ids, type_ids if any(type_ids) else None)
+    def exceeds(self, text: str, limit: int) -> bool:
+        """Whether `text` is sure to have more than `limit` tokens, found without tokenizing all of it."""
+        return is_huge(text, limit) and len(self._settled_part(text, limit, "right")[0]) > limit
+
+    def _encode_batch(self, texts: Sequence[str]) -> list[Encoding]:
+        encodings: list[Encoding] = self._tokenizer.encode_batch_fast(list(texts), add_special_tokens=False)
+        return encodings
+
+    def _end_of(self, text: str, keep: int, side: Side) -> Tokenized:
+        if not keep:
+            return Tokenized([], unread=len(text) if side == "left" else 0)
+        encoding, length = self._settled_part(text, keep, side)
+        cut = _cut(encoding.ids, keep, side)
+        return Tokenized(cut.ids, cut.dropped, len(text) - length if side == "left" else 0)
+
+    def _settled_part(self, text: str, keep: int, side: Side) -> tuple[Encoding, int]:
+        """So much of an end of `text` that its `keep` outermost tokens are those of the whole text, and its length."""
+        for part in parts(text, keep, side):
+            encoding = self.encoding_of(part)
+            if is_settled(encoding.word_ids, keep, side):
+                break
+        return encoding, len(part)
 
 
-def _settled(encoding: Encoding, keep: int) -> bool:
-    """Whether cutting the text left the first `keep` tokens alone: it can change its last word and the one before."""
-    if len(encoding) <= keep:
-        return False
-    last_kept, last = encoding.word_ids[keep - 1 if keep else 0], encoding.word_ids[-1]
-    return last_kept is not None and last is not None and last_kept < last - 1
+def _cut(ids: list[int], keep: int | None, side: Side) -> Tokenized:
+    excess = 0 if keep is None else len(ids) - keep
+    if excess <= 0:
+        return Tokenized(ids)
+    return Tokenized(ids[:keep]) if side == "right" else Tokenized(ids[excess:], excess)
