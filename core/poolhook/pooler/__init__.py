@@ -1,6 +1,27 @@
 """From the hidden states of a packed batch to what a task answers: pooling methods and heads, vectorised."""
 
+from poolhook.pooler.bge_m3 import BgeM3Pooler
+from poolhook.pooler.classify import ClassifyPooler
 from poolhook.pooler.embed import EmbedPooler
-from poolhook.pooler.pooler import PooledBatch, Pooler, TaskPooler
+from poolhook.pooler.labels import Activation
+from poolhook.pooler.methods import pool
+from poolhook.pooler.pooler import Head, HiddenBatch, PooledBatch, Pooler, TaskPooler
+from poolhook.pooler.splade import SpladePooler
+from poolhook.pooler.token_classify import TokenClassifyPooler
+from poolhook.pooler.token_embed import TokenEmbedPooler
 
-__all__ = ["EmbedPooler", "PooledBatch", "Pooler", "TaskPooler"]
+__all__ = [
+    "Activation",
+    "BgeM3Pooler",
+    "ClassifyPooler",
+    "EmbedPooler",
+    "Head",
+    "HiddenBatch",
+    "PooledBatch",
+    "Pooler",
+    "SpladePooler",
+    "TaskPooler",
+    "TokenClassifyPooler",
+    "TokenEmbedPooler",
+    "pool",
+]

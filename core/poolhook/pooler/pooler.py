@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
+
+from torch import Tensor
 
 from poolhook.errors import InvalidRequest
 from poolhook.params import PoolingParams
 from poolhook.tasks import PoolingTask, in_order, why_unsupported
 
-if TYPE_CHECKING:
-    from torch import Tensor
+Head = Callable[[Tensor], Tensor]
+"""A model's own last layers: from float32 `[m, hidden]` to float32 `[m, labels]`, or `[m, size]`. m may be 0."""
 
 
 @dataclass(frozen=True)
