@@ -26,12 +26,16 @@ INTERRUPTED = 130
 
 app = App(
     name="poolhook",
-    help="Serve pooling models: embeddings, and whatever a plugin makes of them.",
+    help="Serve pooling models: embeddings, labels, scores, and whatever a plugin makes of them.",
     version=__version__,
     version_flags=["--version"],
 )
 # By import path: a command's module is imported when it is needed.
 app.command("poolhook.cli.embed:embed", name="embed", help="Embed texts, or the lines of a file.")
+app.command("poolhook.cli.classify:classify", name="classify", help="Label texts, or the lines of a file.")
+app.command("poolhook.cli.encode:encode", name="encode", help="Run any task, such as vectors and labels of tokens.")
+app.command("poolhook.cli.score:score", name="score", help="Score a query with documents, or pairs of texts.")
+app.command("poolhook.cli.score:rerank", name="rerank", help="Put documents in the order in which they answer a query.")
 app.command("poolhook.cli.serve:serve", name="serve", help="Serve a model over HTTP.")
 app.command(
     "poolhook.cli.info:info",

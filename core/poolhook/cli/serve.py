@@ -39,7 +39,8 @@ def serve(
     ] = (),
     options: Options = ModelOptions(),
 ) -> None:
-    """Serve a model over HTTP: OpenAI's /v1/embeddings, /pooling, /health, /v1/models and /metrics."""
+    """Serve a model over HTTP: OpenAI's /v1/embeddings, /classify, /score, /rerank, /pooling, and /health, /v1/models
+    and /metrics."""
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
     try:
         from poolhook import serving
@@ -58,6 +59,8 @@ def serve(
             engine_config=engine,
             io_processor_plugins=io_processor_plugin.split(",") if io_processor_plugin is not None else None,
             wrappers=wrapper,
+            hf_overrides=options.overrides,
+            chat_template=options.chat_template,
         )
     )
     serving.serve(serving.build_app(runtime, model_name=served_model_name), bound)
