@@ -59,6 +59,22 @@ FAMILIES: dict[str, tuple[str, str, dict[str, Any]]] = {
         {**_DECODER, "sliding_window": 12, "layer_types": ["sliding_attention", "full_attention"]},
     ),
     "mpnet": ("MPNetConfig", "MPNetModel", _COMMON),
+    "deberta_v2": (
+        "DebertaV2Config",
+        "DebertaV2Model",
+        {
+            **_COMMON,
+            "relative_attention": True,
+            "position_buckets": 16,
+            "max_relative_positions": -1,
+            "pos_att_type": ["p2c", "c2p"],
+            "share_att_key": True,
+            "norm_rel_ebd": "layer_norm",
+            "position_biased_input": False,
+            "type_vocab_size": 0,
+        },
+    ),
+    "roformer": ("RoFormerConfig", "RoFormerModel", _COMMON),
     "fnet": ("FNetConfig", "FNetModel", _COMMON),
 }
 """Family -> config class, model class, config values; class names are those of transformers."""

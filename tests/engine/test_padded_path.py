@@ -28,7 +28,7 @@ EMBED = PoolingParams(task="embed")
 
 @pytest.fixture(scope="module")
 def directory(tiny_model: TinyModel) -> Path:
-    return tiny_model("mpnet")
+    return tiny_model("roformer")
 
 
 @cache
@@ -42,13 +42,13 @@ def forward_of(directory: Path) -> Forward:
     return choose_forward(load_model(spec, CPU, torch.float32), spec)
 
 
-def test_mpnet_is_served_padded_with_a_warning_that_says_why(directory: Path, caplog: pytest.LogCaptureFixture):
-    spec = read_spec(directory, "my-mpnet")
+def test_roformer_is_served_padded_with_a_warning_that_says_why(directory: Path, caplog: pytest.LogCaptureFixture):
+    spec = read_spec(directory, "my-roformer")
     forward = choose_forward(load_model(spec, CPU, torch.float32), spec)
     assert forward.name == "padded"
     (record,) = caplog.records
     assert record.levelname == "WARNING"
-    assert record.getMessage().startswith("my-mpnet (MPNetModel) can't be run packed: ")
+    assert record.getMessage().startswith("my-roformer (RoFormerModel) can't be run packed: ")
     assert "It runs padded instead" in record.getMessage()
 
 
@@ -58,7 +58,7 @@ def test_a_padded_step_costs_its_padding(directory: Path):
 
 @settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(rows=ROWS)
-def test_mpnets_hidden_states_are_those_of_transformers(directory: Path, rows: list[list[int]]):
+def test_roformers_hidden_states_are_those_of_transformers(directory: Path, rows: list[list[int]]):
     forward, plain = forward_of(directory), plain_model(directory)
     with torch.inference_mode():
         hidden, cu_seqlens = forward([EngineInput(row, EMBED) for row in rows])
@@ -115,13 +115,13 @@ class TestAModelThatNoWayAgreesWith:
             choose_forward(model, spec)
 
 
-@pytest.mark.parametrize("family", ["mpnet", "fnet", "bert", "qwen3"])
+@pytest.mark.parametrize("family", ["roformer", "fnet", "bert", "qwen3"])
 def test_an_engine_answers_alike_whichever_way_it_runs(tiny_model: TinyModel, family: str):
     spec = read_spec(tiny_model(family))
     rows = [[5, 6, 7], list(range(2, 60)), [9], [7, 6, 5]]
     built = build_engine(spec)
     try:
-        assert built.forward == {"mpnet": "padded", "fnet": "by length"}.get(family, "packed")
+        assert built.forward == {"roformer": "padded", "fnet": "by length"}.get(family, "packed")
         apart = [built.core.submit([EngineInput(row, EMBED)])[0].result(60).data for row in rows]
         together = [future.result(60).data for future in built.core.submit([EngineInput(row, EMBED) for row in rows])]
     finally:

@@ -7,7 +7,7 @@ of the running step, since not every model passes extra keyword arguments down t
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any, cast
@@ -20,6 +20,10 @@ from transformers import AttentionInterface
 from poolhook.engine.packing import PackedBatch
 
 ATTENTION_NAME = "poolhook_packed"
+
+ScoreBias = Callable[[Tensor, Tensor], Tensor]
+"""Query and key of sequences of equal length, shape `[n, heads, L, d]` -> what is added to their scores, in a shape
+that broadcasts to `[n, heads, L, L]`; see `poolhook.models.adapters`."""
 
 _current: ContextVar[PackedBatch] = ContextVar("packed batch of the running step")
 
@@ -48,6 +52,7 @@ def packed_attention(
     is_causal: bool | None = None,
     sliding_window: int | None = None,
     softcap: float | None = None,
+    score_bias: ScoreBias | None = None,
     **kwargs: Any,
 ) -> tuple[Tensor, None]:
     """Attend within each sequence of the running step's batch.
@@ -61,6 +66,7 @@ def packed_attention(
         scaling: factor on the scores; None is `d ** -0.5`.
         sliding_window: `w` lets position `i` see `j` where `|i - j| < w`.
         softcap: `c` turns a score `s` into `c * tanh(s / c)`.
+        score_bias: what is added to the scaled scores, for sequences of any one length.
 
     Returns:
         Shape `[1, T, heads, d]`, and None for the weights.
@@ -74,9 +80,11 @@ def packed_attention(
             raise UnsupportedAttention(f"attention with {name}")
     causal = bool(getattr(module, "is_causal", True) if is_causal is None else is_causal)
     scale = query.shape[-1] ** -0.5 if scaling is None else scaling
-    if query.is_cuda and query.dtype != torch.float32 and softcap is None:
+    if score_bias is not None and (causal or sliding_window is not None or softcap is not None):
+        raise UnsupportedAttention("a bias on scores that are causal, windowed or capped")
+    if query.is_cuda and query.dtype != torch.float32 and softcap is None and score_bias is None:
         return _varlen(query, key, value, batch, scale, causal, sliding_window), None
-    return _by_runs(query, key, value, batch, scale, causal, sliding_window, softcap), None
+    return _by_runs(query, key, value, batch, scale, causal, sliding_window, softcap, score_bias), None
 
 
 def _by_runs(
@@ -88,6 +96,7 @@ def _by_runs(
     causal: bool,
     window: int | None,
     softcap: float | None,
+    score_bias: ScoreBias | None,
 ) -> Tensor:
     """One dense call for each run of sequences of equal length: the kernel reads them where they lie."""
     group = query.shape[1] // key.shape[1]
@@ -100,7 +109,9 @@ def _by_runs(
             x[0, :, start:stop].view(-1, count, length, x.shape[-1]).transpose(0, 1) for x in (query, key, value)
         )
         windowed = window is not None and length > window
-        if softcap is not None:
+        if score_bias is not None:
+            attended = scaled_dot_product_attention(q, k, v, attn_mask=score_bias(q, k), scale=scale)
+        elif softcap is not None:
             mask = _mask(batch, length, causal, window) if causal or windowed else None
             attended = _softcapped(q, k, v, scale, mask, softcap)
         elif windowed:

@@ -16,6 +16,7 @@ from torch.nn.utils.rnn import pad_sequence
 from poolhook.engine.attention import ATTENTION_NAME, UnsupportedAttention, attending
 from poolhook.engine.client import EngineInput
 from poolhook.engine.packing import pack
+from poolhook.models import adapt
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
@@ -56,6 +57,7 @@ class PackedForward:
         self._padding_id = position_offset - 1 if position_offset else None
         self._constants = _constants(parameters)
         self._token_types = _TokenTypes(model)
+        adapt(model)
         try:
             model.set_attn_implementation(ATTENTION_NAME)
         except (ValueError, AttributeError, NotImplementedError) as error:

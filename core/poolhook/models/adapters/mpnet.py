@@ -18,21 +18,25 @@ def adapt_mpnet(model: PreTrainedModel) -> bool:
     """See `adapt`."""
     if not isinstance(model, MPNetModel):
         return False
-    model.__class__ = _Model
-    model.encoder.__class__ = _Encoder
+    model.__class__ = AdaptedMPNetModel
+    model.encoder.__class__ = AdaptedMPNetEncoder
     for layer in model.encoder.layer:
-        layer.attention.attn.__class__ = _SelfAttention
+        layer.attention.attn.__class__ = AdaptedMPNetSelfAttention
         layer.attention.attn.config = model.config
     return True
 
 
-class _Model(MPNetModel):  # type: ignore[misc]
+class AdaptedMPNetModel(MPNetModel):  # type: ignore[misc]
+    """One that `set_attn_implementation` works on."""
+
     @classmethod
     def _can_set_attn_implementation(cls) -> bool:
         return True
 
 
-class _Encoder(MPNetEncoder):  # type: ignore[misc]
+class AdaptedMPNetEncoder(MPNetEncoder):  # type: ignore[misc]
+    """Makes no bias across the sequences of a packed batch."""
+
     def compute_position_bias(self, x: Tensor, *args: Any, **kwargs: Any) -> Any:
         """For a registered attention function its `score_bias`, which the layers hand down as they would the tensor.
 
@@ -49,10 +53,13 @@ class _Encoder(MPNetEncoder):  # type: ignore[misc]
         return lambda query, key: of_length(query.shape[-2])
 
 
-class _SelfAttention(MPNetSelfAttention):  # type: ignore[misc]
+class AdaptedMPNetSelfAttention(MPNetSelfAttention):  # type: ignore[misc]
+    """Calls the attention function that the model's configuration names."""
+
     def forward(
         self, hidden_states: Tensor, attention_mask: Tensor | None = None, position_bias: Any = None, **kwargs: Any
     ) -> Any:
+        """As in transformers; `position_bias` is what the adapted encoder made."""
         attend = chosen_attention(self.config)
         if attend is None:
             return super().forward(hidden_states, attention_mask, position_bias, **kwargs)
