@@ -48,6 +48,4 @@ class RerankIOProcessor(ScoreIOProcessor):
         """The documents, best first, ties in the order in which they came; at most `top_n`."""
         scores = self.scores(ctx, outputs)
         order = sorted(range(len(scores)), key=lambda index: -scores[index])
-        return [
-            RerankResult(index, scores[index], ctx.state.documents[index]) for index in order[: ctx.state.top_n]
-        ]
+        return [RerankResult(index, scores[index], ctx.state.documents[index]) for index in order[: ctx.state.top_n]]

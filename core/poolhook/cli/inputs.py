@@ -42,7 +42,11 @@ def read_inputs(texts: Sequence[str], file: Path | None, input_format: str | Non
     lines = _lines(file)
     if not lines:
         raise InvalidRequest("--input is empty.")
-    return [_from_json(n, line) for n, line in enumerate(lines, 1) if line.strip()] if _is_json(file, input_format) else lines
+    return (
+        [_from_json(n, line) for n, line in enumerate(lines, 1) if line.strip()]
+        if _is_json(file, input_format)
+        else lines
+    )
 
 
 def read_objects(file: Path, keys: Sequence[str]) -> list[dict[str, Any]]:

@@ -15,9 +15,7 @@ if TYPE_CHECKING:
     from poolhook.offline import LLM
 
 Model = Annotated[str, Parameter(help="A model directory, a hub id, or `demo`.")]
-Truncate = Annotated[
-    int | None, Parameter(help="Cut each input to this many tokens; -1 is the model's maximum.")
-]
+Truncate = Annotated[int | None, Parameter(help="Cut each input to this many tokens; -1 is the model's maximum.")]
 Progress = Annotated[bool, Parameter(help="Show a progress bar.")]
 
 

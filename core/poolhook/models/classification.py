@@ -40,7 +40,9 @@ def read_labels(raw: Mapping[str, Any], id2label: Mapping[int, str]) -> tuple[st
     """The labels' names in the order of their ids."""
     labels = {int(index): str(label) for index, label in id2label.items()}
     if sorted(labels) != list(range(len(labels))):
-        raise ModelError(f"id2label in config.json must name the labels 0 to n - 1, not {shorten(raw.get('id2label'))}.")
+        raise ModelError(
+            f"id2label in config.json must name the labels 0 to n - 1, not {shorten(raw.get('id2label'))}."
+        )
     return tuple(labels[index] for index in range(len(labels)))
 
 

@@ -87,7 +87,7 @@ class Difference(nn.Module):
 
     def forward(self, rows: Tensor) -> Tensor:
         """Shape `[n, hidden]` to `[n, 1]`."""
-        logits = self._head(rows)
+        logits: Tensor = self._head(rows)
         return logits[:, 1:] - logits[:, :1]
 
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from poolhook.config import PoolingType
 from poolhook.errors import ModelError
@@ -98,7 +98,7 @@ class Splade:
         log1p_twice: `log1p` is taken twice, as OpenSearch's models want it.
     """
 
-    strategy: str = "max"
+    strategy: Literal["max", "sum"] = "max"
     log1p_twice: bool = False
 
 

@@ -67,9 +67,7 @@ def _apply_pooling_type(spec: ModelSpec, config: PoolerConfig, has_labels: bool,
         changes["pooling"] = (wanted,)
 
 
-def _apply_returned_tokens(
-    spec: ModelSpec, ids: list[int], changes: dict[str, Any], origins: dict[str, str]
-) -> None:
+def _apply_returned_tokens(spec: ModelSpec, ids: list[int], changes: dict[str, Any], origins: dict[str, str]) -> None:
     if not spec.architecture.endswith("ForCausalLM"):
         raise _misfit(spec, "returned_token_ids", "it is for causal language models")
     beyond = [token for token in ids if token >= spec.vocab_size]

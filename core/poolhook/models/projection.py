@@ -93,7 +93,9 @@ def _activation(layer: DenseLayer) -> nn.Module:
     package, _, name = layer.activation.rpartition(".")
     found = getattr(nn, name, None)
     # Only torch's own classes that need no arguments: a name in a file must not choose what code runs.
-    if package.partition(".")[0] != "torch" or not (isinstance(found, type) and found.__module__.startswith("torch.nn")):
+    if package.partition(".")[0] != "torch" or not (
+        isinstance(found, type) and found.__module__.startswith("torch.nn")
+    ):
         raise ModelError(f"{layer.path} has the activation {shorten(layer.activation)!r}, which is none of torch.nn's.")
     try:
         made = found()

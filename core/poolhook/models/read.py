@@ -141,7 +141,9 @@ def _pooling(
     if files is not None and files.pooling is not None and head == "none":
         origins |= {"pooling": files.pooling_file, "normalize": "modules.json"}
         return files.pooling.methods, normalize
-    if head == "none":
+    if files is not None and files.late_interaction is not None:
+        origins["normalize"] = "config_sentence_transformers.json" if files.is_pylate else "modules.json"
+    elif head == "none":
         origins |= dict.fromkeys(("pooling", "normalize"), f"default of {architecture}")
     else:
         origins["pooling"] = f"head of {architecture}"
@@ -155,6 +157,8 @@ def _late_interaction(
         roles, projection = read_stanford(path)
         return roles, (projection,)
     return (files.late_interaction, files.dense) if files is not None else (None, ())
+
+
 def _max_length(
     files: SentenceTransformerFiles | None,
     path: Path,

@@ -34,7 +34,8 @@ _TRANSFORMER_CONFIGS = (
     "sentence_xlm-roberta_config.json",
     "sentence_xlnet_config.json",
 )
-_MULTI_VECTOR = ("ColBERT", "MultiVectorEncoder")
+_PYLATE = "ColBERT"
+_MULTI_VECTOR = (_PYLATE, "MultiVectorEncoder")
 
 
 @dataclass(frozen=True)
@@ -54,6 +55,7 @@ class SentenceTransformerFiles:
             first's.
         activation: the dotted name of a cross-encoder's activation, if the files name one.
         is_cross_encoder: they are a CrossEncoder's.
+        is_pylate: they are PyLate's.
     """
 
     transformer_path: str
@@ -67,6 +69,7 @@ class SentenceTransformerFiles:
     score_tokens: tuple[int, ...] = ()
     activation: str | None = None
     is_cross_encoder: bool = False
+    is_pylate: bool = False
     max_seq_length: int | None = None
     do_lower_case: bool = False
     prompts: Mapping[str, str] = field(default_factory=dict)
@@ -100,7 +103,8 @@ def read_sentence_transformer(path: Path) -> SentenceTransformerFiles | None:
         pooling=_read(read_pooling, modules.get("Pooling"), path),
         dense=tuple(read_dense(module, path) for module in chain if module.name == "Dense"),
         # PyLate normalises in code.
-        normalize="Normalize" in modules or model_type == "ColBERT",
+        normalize="Normalize" in modules or model_type == _PYLATE,
+        is_pylate=model_type == _PYLATE,
         splade=_read(read_splade, modules.get("SpladePooling"), path),
         late_interaction=read_roles(path, overall, config, modules.get("MultiVectorMask")) if is_multi_vector else None,
         score_tokens=_read(read_logit_score, modules.get("LogitScore"), path) or (),

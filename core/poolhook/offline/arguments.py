@@ -17,6 +17,11 @@ Tokenization = TokenizationParams | Mapping[str, Any]
 
 
 def pooling_params_of(given: Params | None) -> Params:
+    """`given`, or params that ask for nothing.
+
+    Raises:
+        InvalidRequest: it is neither params nor a list of them.
+    """
     if given is None:
         return PoolingParams()
     if isinstance(given, PoolingParams):
@@ -30,6 +35,11 @@ def pooling_params_of(given: Params | None) -> Params:
 
 
 def tokenization_params(given: Tokenization | None) -> TokenizationParams:
+    """`given` as params.
+
+    Raises:
+        InvalidRequest: an option is unknown or wrong.
+    """
     return validated(TokenizationParams, given or {}, InvalidRequest)
 
 

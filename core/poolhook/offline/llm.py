@@ -119,7 +119,7 @@ class LLM:
         self,
         prompts: Any,
         *,
-        pooling_task: PoolingTask | None = None,
+        pooling_task: str | None = None,
         pooling_params: Params | None = None,
         prompt_name: str | None = None,
         tokenization_kwargs: Tokenization | None = None,

@@ -70,8 +70,7 @@ def init_pooling_io_processors(
         route = Route("plugin", "plugin", make_built_in("plugin"), around)
         dispatchers["plugin"] = PluginWithoutIOProcessorPlugins(route, choosable_processors())
     built_on_tasks = {
-        name: Route(name, built_on, make_built_in(name), around)
-        for name, built_on in _built_on(model_info).items()
+        name: Route(name, built_on, make_built_in(name), around) for name, built_on in _built_on(model_info).items()
     }
     options.check_all_taken()
     processors = PoolingIOProcessors(dispatchers, task, built_on_tasks)

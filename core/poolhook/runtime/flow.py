@@ -71,7 +71,9 @@ def prepare(runtime: Runtime, route: Route, ctx: RequestContext, request: Any) -
     prompts = route.pre_process(ctx, request)
     params = route.merge_pooling_params(ctx, prompts)
     ctx.stage = "render"
-    ctx.inputs = runtime.renderer.render(prompts, params, ctx.tokenization, priority=ctx.priority, deadline=ctx.deadline)
+    ctx.inputs = runtime.renderer.render(
+        prompts, params, ctx.tokenization, priority=ctx.priority, deadline=ctx.deadline
+    )
     known = route.lookup(ctx, ctx.inputs)
     missing = [item for item, output in zip(ctx.inputs, known, strict=True) if output is None]
     return Prepared(known, missing, runtime.chunking.split(missing) if runtime.chunking is not None else None)

@@ -30,11 +30,14 @@ class PoolingIOProcessors:
     """
 
     def __init__(
-        self, dispatchers: Mapping[PoolingTask, Dispatcher], task: PoolingTask, built_on_tasks: Mapping[str, Route]
+        self,
+        dispatchers: Mapping[PoolingTask, Dispatcher],
+        task: PoolingTask,
+        built_on_tasks: Mapping[str, Route] | None = None,
     ) -> None:
         self.dispatchers = dict(dispatchers)
         self.task = task
-        self.built_on_tasks = dict(built_on_tasks)
+        self.built_on_tasks = dict(built_on_tasks or {})
         self._warned: set[str] = set()
 
     @property
