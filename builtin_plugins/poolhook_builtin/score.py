@@ -59,7 +59,8 @@ class ScoreIOProcessor(IOProcessor[Pairs, Any]):
         queries, documents = len(parsed.queries), len(parsed.documents)
         if queries != documents and queries != 1:
             raise InvalidRequest(
-                f"{queries} queries and {documents} documents can't be paired. Give one query, or as many as documents.",
+                f"{queries} queries and {documents} documents can't be paired. Give one query, or one for each "
+                "document.",
                 param="queries",
             )
         if not documents and ctx.mode == "online":

@@ -58,9 +58,8 @@ def refuse_unsupported(architecture: str, config: PretrainedConfig, *, is_embedd
     """
     if config.is_encoder_decoder and not (has_encoder_alone(config) and _is_encoder(architecture, is_embedder)):
         raise ModelError(
-            f"{architecture} is an encoder-decoder; poolhook serves encoders and decoders, and of these only the "
-            'encoder of T5 and its kin. Set "architectures": ["T5EncoderModel"] in its config.json, or in hf_overrides, '
-            "if that is what you want."
+            f"{architecture} is an encoder-decoder; poolhook serves encoders and decoders, and of T5 and its kin the "
+            'encoder alone. Set "architectures": ["T5EncoderModel"] in hf_overrides if that is what you want.'
         )
     text = config.get_text_config()
     if not hasattr(text, "vocab_size") or not hasattr(text, "hidden_size"):
