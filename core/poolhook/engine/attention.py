@@ -82,7 +82,8 @@ def packed_attention(
     scale = query.shape[-1] ** -0.5 if scaling is None else scaling
     if score_bias is not None and (causal or sliding_window is not None or softcap is not None):
         raise UnsupportedAttention("a bias on scores that are causal, windowed or capped")
-    if query.is_cuda and query.dtype != torch.float32 and softcap is None and score_bias is None:
+    plain = softcap is None and score_bias is None and all(run.attended == run.length for run in batch.runs)
+    if query.is_cuda and query.dtype != torch.float32 and plain:
         return _varlen(query, key, value, batch, scale, causal, sliding_window), None
     return _by_runs(query, key, value, batch, scale, causal, sliding_window, softcap, score_bias), None
 
@@ -103,23 +104,24 @@ def _by_runs(
     if group > 1:
         key, value = key.repeat_interleave(group, dim=1), value.repeat_interleave(group, dim=1)
     out = query.new_empty(query.shape[2], query.shape[1], value.shape[-1])
-    for start, count, length in batch.runs:
-        stop = start + count * length
+    for run in batch.runs:
+        start, stop, length, seen = run.start, run.start + run.count * run.length, run.length, run.attended
         q, k, v = (
-            x[0, :, start:stop].view(-1, count, length, x.shape[-1]).transpose(0, 1) for x in (query, key, value)
+            x[0, :, start:stop].view(-1, run.count, length, x.shape[-1]).transpose(0, 1) for x in (query, key, value)
         )
+        bias = None if score_bias is None else score_bias(q, k)[..., :seen]
+        k, v = k[:, :, :seen], v[:, :, :seen]
         windowed = window is not None and length > window
-        if score_bias is not None:
-            attended = scaled_dot_product_attention(q, k, v, attn_mask=score_bias(q, k), scale=scale)
-        elif softcap is not None:
-            mask = _mask(batch, length, causal, window) if causal or windowed else None
+        # torch's own causal mask is for as many keys as queries.
+        needs_mask = windowed or (causal and (softcap is not None or seen < length))
+        mask = _mask(batch, length, causal, window)[:, :seen] if needs_mask else None
+        if softcap is not None:
             attended = _softcapped(q, k, v, scale, mask, softcap)
-        elif windowed:
-            mask = _mask(batch, length, causal, window)
-            attended = scaled_dot_product_attention(q, k, v, attn_mask=mask, scale=scale)
         else:
-            attended = scaled_dot_product_attention(q, k, v, is_causal=causal, scale=scale)
-        out[start:stop].view(count, length, *out.shape[1:]).copy_(attended.transpose(1, 2))
+            attended = scaled_dot_product_attention(
+                q, k, v, attn_mask=mask if bias is None else bias, is_causal=causal and mask is None, scale=scale
+            )
+        out[start:stop].view(run.count, length, *out.shape[1:]).copy_(attended.transpose(1, 2))
     return out[None]
 
 

@@ -104,11 +104,13 @@ class PaddedForward:
     def __call__(self, inputs: Sequence[EngineInput]) -> tuple[Tensor, Tensor]:
         """Run `inputs`, best sorted by length; see `Forward`."""
         device = self._model.device
-        lengths = torch.tensor([len(item.token_ids) for item in inputs])
-        real = torch.arange(int(lengths.max()))[None] < lengths[:, None]
+        lengths = torch.tensor([item.cost for item in inputs])
+        attended = torch.tensor([item.attended or item.cost for item in inputs])
+        places = torch.arange(int(lengths.max()))[None]
+        real = places < lengths[:, None]
         kwargs: dict[str, Any] = {
             "input_ids": self._pad([item.token_ids for item in inputs], self._padding_id).to(device),
-            "attention_mask": real.to(device, torch.long),
+            "attention_mask": (places < attended[:, None]).to(device, torch.long),
         }
         if self._token_types.wanted(inputs):
             types = [item.token_type_ids or [0] * len(item.token_ids) for item in inputs]

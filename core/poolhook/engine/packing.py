@@ -12,6 +12,23 @@ from torch import Tensor
 from poolhook.engine.client import EngineInput
 
 
+@dataclass(frozen=True, slots=True)
+class Run:
+    """Neighbouring sequences of equal length, of which equally many tokens are attended to.
+
+    Args:
+        start: the first token's place in the batch.
+        count: sequences.
+        length: tokens of each.
+        attended: how many of them, from the first, are attended to.
+    """
+
+    start: int
+    count: int
+    length: int
+    attended: int
+
+
 @dataclass
 class PackedBatch:
     """A step's model inputs.
@@ -22,7 +39,7 @@ class PackedBatch:
         token_type_ids: shape `[1, T]`.
         cu_seqlens: shape `[n + 1]`, int32: where each sequence starts, and T.
         max_seqlen: tokens of the longest sequence.
-        runs: `(first token, sequences, length)` of each run of neighbours of equal length.
+        runs: neighbours that are alike.
         masks: attention masks made so far, by length, causality and window.
         attention_calls: how often the registered attention function has seen this batch.
     """
@@ -32,7 +49,7 @@ class PackedBatch:
     token_type_ids: Tensor
     cu_seqlens: Tensor
     max_seqlen: int
-    runs: list[tuple[int, int, int]]
+    runs: list[Run]
     masks: dict[tuple[int, bool, int | None], Tensor] = field(default_factory=dict, compare=False)
     attention_calls: int = field(default=0, compare=False)
 
@@ -69,7 +86,7 @@ def pack(
         token_type_ids=_token_type_ids(inputs, borders[-1]).to(device),
         cu_seqlens=cu_seqlens.to(device, torch.int32),
         max_seqlen=max(lengths),
-        runs=_runs(lengths),
+        runs=_runs(inputs),
     )
 
 
@@ -81,10 +98,10 @@ def _token_type_ids(inputs: Sequence[EngineInput], total: int) -> Tensor:
     )
 
 
-def _runs(lengths: Sequence[int]) -> list[tuple[int, int, int]]:
+def _runs(inputs: Sequence[EngineInput]) -> list[Run]:
     runs, start = [], 0
-    for length, group in groupby(lengths):
+    for (length, attended), group in groupby((item.cost, item.attended or item.cost) for item in inputs):
         count = sum(1 for _ in group)
-        runs.append((start, count, length))
+        runs.append(Run(start, count, length, attended))
         start += count * length
     return runs

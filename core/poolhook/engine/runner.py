@@ -51,7 +51,7 @@ class ModelRunner:
         Returns:
             For each input its output, on the CPU, or None where the model produced NaN or infinity.
         """
-        order = sorted(range(len(inputs)), key=lambda i: len(inputs[i].token_ids))
+        order = sorted(range(len(inputs)), key=lambda i: (inputs[i].cost, inputs[i].attended or 0))
         ordered = [inputs[i] for i in order]
         params = [item.params for item in ordered]
         task = self.pooler.verify(params[0])
