@@ -7,39 +7,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from sentence_transformers import SentenceTransformer
-from sentence_transformers.sentence_transformer.modules import Normalize, Pooling, Transformer
+from sentence_transformers.sentence_transformer.modules import Dense
+from torch import nn
 
+from model_directories import MODES, new_layout, old_layout, write_modules
 from poolhook.config import PoolingType
 from poolhook.errors import ModelError
 from poolhook.models import read_spec, resolve_model
-from tiny import TinyModel, edit_json, save_tiny_config
-
-MODES = {
-    "cls": ("pooling_mode_cls_token", PoolingType.CLS),
-    "max": ("pooling_mode_max_tokens", PoolingType.MAX),
-    "mean": ("pooling_mode_mean_tokens", PoolingType.MEAN),
-    "mean_sqrt_len_tokens": ("pooling_mode_mean_sqrt_len_tokens", PoolingType.MEAN_SQRT_LEN),
-    "weightedmean": ("pooling_mode_weightedmean_tokens", PoolingType.WEIGHTED_MEAN),
-    "lasttoken": ("pooling_mode_lasttoken", PoolingType.LAST),
-}
-
-
-def old_layout(directory: Path, *modes: str, normalize: bool = True, transformer: str = "", **pooling: Any) -> Path:
-    """A directory as releases before 5.4 wrote it."""
-    (directory / transformer).mkdir(exist_ok=True)
-    save_tiny_config(directory / transformer, "bert")
-    names = ["Transformer", "Pooling", *(["Normalize"] if normalize else [])]
-    paths = {"Transformer": transformer, "Pooling": "1_Pooling", "Normalize": "2_Normalize"}
-    modules = [
-        {"idx": i, "name": str(i), "path": paths[name], "type": f"sentence_transformers.models.{name}"}
-        for i, name in enumerate(names)
-    ]
-    (directory / "modules.json").write_text(json.dumps(modules))
-    flags = {flag: mode in modes for mode, (flag, _) in MODES.items()}
-    edit_json(directory / "1_Pooling" / "config.json", word_embedding_dimension=32, **flags, **pooling)
-    edit_json(directory / transformer / "sentence_bert_config.json", max_seq_length=64, do_lower_case=False)
-    return directory
+from tiny import TinyModel, edit_json
 
 
 class TestTheDemo:
@@ -97,30 +72,60 @@ class TestTheOldLayout:
 
 
 class TestTheNewLayout:
-    @staticmethod
-    def save(tiny: Path, directory: Path, *modes: str, **options: Any) -> Path:
-        """A directory as the installed release writes it."""
-        transformer = Transformer(str(tiny), processor_kwargs={"model_max_length": 48})
-        modules = [transformer, Pooling(32, pooling_mode=list(modes)), Normalize()]
-        SentenceTransformer(modules=modules, device="cpu", **options).save(str(directory))
-        return directory
-
     @pytest.mark.parametrize("mode", MODES)
     def test_names_the_pooling_by_one_word(self, tiny_model: TinyModel, tmp_path: Path, mode: str):
-        spec = read_spec(self.save(tiny_model("bert"), tmp_path, mode))
+        spec = read_spec(new_layout(tmp_path, tiny_model("bert"), mode))
         assert spec.pooling == (MODES[mode][1],)
         assert spec.normalize
         assert (spec.max_length, spec.origins["max_length"]) == (48, "tokenizer_config.json")
 
     def test_concatenates_several_modes_in_their_own_order(self, tiny_model: TinyModel, tmp_path: Path):
-        spec = read_spec(self.save(tiny_model("bert"), tmp_path, "mean", "cls", "max"))
+        spec = read_spec(new_layout(tmp_path, tiny_model("bert"), "mean", "cls", "max"))
         assert spec.pooling == (PoolingType.MEAN, PoolingType.CLS, PoolingType.MAX)
+        assert spec.embedding_size == 96
 
     def test_carries_prompts_and_which_is_the_default(self, tiny_model: TinyModel, tmp_path: Path):
         prompts = {"query": "w1 ", "document": ""}
-        spec = read_spec(self.save(tiny_model("bert"), tmp_path, "cls", prompts=prompts, default_prompt_name="query"))
+        options = {"prompts": prompts, "default_prompt_name": "query"}
+        spec = read_spec(new_layout(tmp_path, tiny_model("bert"), "cls", **options))
         assert spec.prompts == prompts
         assert spec.default_prompt_name == "query"
+
+    @pytest.mark.parametrize("include_prompt", [True, False])
+    def test_says_whether_prompts_are_pooled(self, tiny_model: TinyModel, tmp_path: Path, include_prompt: bool):
+        spec = read_spec(new_layout(tmp_path, tiny_model("bert"), "mean", include_prompt=include_prompt))
+        assert spec.include_prompt is include_prompt
+
+    def test_goes_before_flags_of_the_old_one_in_the_same_file(self, tmp_path: Path):
+        assert read_spec(old_layout(tmp_path, "cls", pooling_mode="max")).pooling == (PoolingType.MAX,)
+
+
+class TestDense:
+    def test_layers_are_read_in_their_order_and_the_last_decides_the_size(self, tiny_model: TinyModel, tmp_path: Path):
+        layers = [
+            Dense(64, 48),
+            Dense(48, 48, activation_function=nn.GELU(), use_residual=True),
+            Dense(48, 12, bias=False, activation_function=nn.Identity()),
+        ]
+        spec = read_spec(new_layout(tmp_path, tiny_model("bert"), "cls", "mean", behind=layers))
+        assert [(layer.path.name, layer.size, layer.residual) for layer in spec.dense] == [
+            ("2_Dense", 48, False),
+            ("3_Dense", 48, True),
+            ("4_Dense", 12, False),
+        ]
+        assert [layer.activation.rpartition(".")[2] for layer in spec.dense] == ["Tanh", "GELU", "Identity"]
+        assert spec.embedding_size == 12
+
+    def test_has_a_tanh_where_old_files_name_no_activation(self, tmp_path: Path):
+        write_modules(old_layout(tmp_path, "mean"), {"": "Transformer", "1_Pooling": "Pooling", "2_Dense": "Dense"})
+        edit_json(tmp_path / "2_Dense" / "config.json", in_features=32, out_features=8)
+        (layer,) = read_spec(tmp_path).dense
+        assert layer.activation == "torch.nn.modules.activation.Tanh"
+
+    def test_dropout_does_nothing_and_is_passed_over(self, tmp_path: Path):
+        chain = {"": "Transformer", "1_Pooling": "Pooling", "2_Dropout": "Dropout", "3_Normalize": "Normalize"}
+        write_modules(old_layout(tmp_path, "mean"), chain)
+        assert read_spec(tmp_path).normalize
 
 
 class TestPrompts:
@@ -150,40 +155,38 @@ class TestPrompts:
         with pytest.raises(ModelError, match=r"config_sentence_transformers\.json must be an object of texts"):
             read_spec(tmp_path)
 
-    def test_left_out_of_pooling_are_refused_rather_than_pooled(self, tmp_path: Path):
-        old_layout(tmp_path, "mean", include_prompt=False)
-        edit_json(tmp_path / "config_sentence_transformers.json", prompts={"query": "q: "})
-        with pytest.raises(ModelError, match="include_prompt: false"):
-            read_spec(tmp_path)
-
-    def test_left_out_of_pooling_do_not_matter_where_there_are_none(self, tmp_path: Path):
-        old_layout(tmp_path, "mean", include_prompt=False)
-        edit_json(tmp_path / "config_sentence_transformers.json", prompts={"query": ""})
-        assert read_spec(tmp_path).pooling == (PoolingType.MEAN,)
+    @pytest.mark.parametrize("include_prompt", [True, False])
+    def test_may_be_left_out_of_pooling(self, tmp_path: Path, include_prompt: bool):
+        assert read_spec(old_layout(tmp_path, "mean")).include_prompt
+        old_layout(tmp_path, "mean", include_prompt=include_prompt)
+        assert read_spec(tmp_path).include_prompt is include_prompt
 
 
 class TestWhatIsRefusedByName:
     @pytest.mark.parametrize(
-        "module",
-        ["sentence_transformers.models.Dense", "custom_code.Transformer", "sentence_transformers.models.CNN"],
-    )
-    def test_a_module_that_poolhook_does_not_run(self, tmp_path: Path, module: str):
-        old_layout(tmp_path, "cls")
-        modules = json.loads((tmp_path / "modules.json").read_text())
-        modules.append({"idx": 3, "name": "3", "path": "3_Last", "type": module})
-        (tmp_path / "modules.json").write_text(json.dumps(modules))
-        with pytest.raises(ModelError, match=f"module '{module.removeprefix('sentence_transformers.models.')}'"):
-            read_spec(tmp_path)
-
-    @pytest.mark.parametrize(
-        "chain", [[], ["Pooling"], ["Pooling", "Transformer"], ["Transformer", "Pooling", "Pooling"]]
+        "chain",
+        [
+            [],
+            ["Pooling"],
+            ["Pooling", "Transformer"],
+            ["Transformer", "Pooling", "Pooling"],
+            ["Transformer", "Normalize", "Pooling"],
+            ["Transformer", "Dense", "Pooling"],
+            ["Transformer", "SpladePooling", "Normalize"],
+            ["Transformer", "Pooling", "LogitScore"],
+        ],
     )
     def test_a_chain_in_another_order(self, tmp_path: Path, chain: list[str]):
         old_layout(tmp_path, "cls")
         modules = [{"path": "", "type": f"sentence_transformers.models.{name}"} for name in chain]
         (tmp_path / "modules.json").write_text(json.dumps(modules))
-        with pytest.raises(ModelError, match=r"modules\.json chains .*Transformer -> Pooling -> Normalize"):
+        with pytest.raises(ModelError) as caught:
             read_spec(tmp_path)
+        assert str(caught.value) == (
+            f"{tmp_path / 'modules.json'} chains {' -> '.join(chain) or 'nothing'}; poolhook runs Transformer, then in "
+            "this order, each of them or not, Pooling, Dense, Normalize; or Dense, MultiVectorMask, Normalize; or "
+            "SpladePooling; or LogitScore."
+        )
 
     @pytest.mark.parametrize("mode", ["median", ["cls", "median"], 7, [["cls"]], []])
     def test_a_pooling_mode_of_the_new_layout(self, tmp_path: Path, mode: Any):

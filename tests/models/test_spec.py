@@ -10,7 +10,7 @@ import pytest
 
 from poolhook.config import PoolerConfig, PoolingType
 from poolhook.errors import ConfigError, ModelError
-from poolhook.models import read_spec
+from poolhook.models import override, read_spec
 from poolhook.registry import IO_PROCESSORS, select
 from tiny import edit_json, save_tiny_config
 
@@ -40,7 +40,7 @@ class TestDefaultPooling:
 
     def test_gives_way_to_the_operator_who_is_named_as_its_origin(self, tmp_path: Path):
         spec = read_spec(save_tiny_config(tmp_path, "bert"))
-        changed = spec.overridden_by(PoolerConfig(pooling_type=PoolingType.MAX, use_activation=False))
+        changed = override(spec, PoolerConfig(pooling_type=PoolingType.MAX, use_activation=False))
         assert changed.pooling == (PoolingType.MAX,)
         assert not changed.normalize
         assert changed.origins["pooling"] == changed.origins["normalize"] == "pooler config"
@@ -48,7 +48,7 @@ class TestDefaultPooling:
 
     def test_stays_where_the_operator_says_nothing(self, tmp_path: Path):
         spec = read_spec(save_tiny_config(tmp_path, "bert"))
-        assert spec.overridden_by(PoolerConfig(task="embed")) == spec
+        assert override(spec, PoolerConfig(task="embed")) == spec
 
 
 class TestMaxLength:
@@ -167,23 +167,44 @@ class TestWhatIsRefused:
         with pytest.raises(ModelError, match=r"auto_map.*does not run.*'of-my-own'"):
             read_spec(tmp_path)
 
-    @pytest.mark.parametrize("head", ["SequenceClassification", "TokenClassification", "QuestionAnswering"])
+    @pytest.mark.parametrize("head", ["QuestionAnswering", "MultipleChoice", "NextSentencePrediction"])
     def test_a_head_for_another_task(self, tmp_path: Path, head: str):
         save_tiny_config(tmp_path, "bert", architectures=[f"BertFor{head}"])
-        with pytest.raises(ModelError, match=f"BertFor{head} is no embedding model"):
+        with pytest.raises(ModelError) as caught:
             read_spec(tmp_path)
+        assert str(caught.value) == (
+            f"BertFor{head} ends in a head for a task that poolhook does not have. Heads that it serves: "
+            "ForSequenceClassification, ForTokenClassification, ForProcessRewardModel, ForRewardModel."
+        )
 
     @pytest.mark.parametrize("architecture", ["BertForMaskedLM", "BertForPreTraining", "BertLMHeadModel"])
     def test_but_not_the_head_of_pretraining_which_is_left_out(self, tmp_path: Path, architecture: str):
         save_tiny_config(tmp_path, "bert", architectures=[architecture])
         assert read_spec(tmp_path).architecture == architecture
 
-    def test_an_encoder_decoder(self, tmp_path: Path):
-        (tmp_path / "config.json").write_text(
-            json.dumps({"model_type": "t5", "architectures": ["T5ForConditionalGeneration"], "n_positions": 64})
-        )
-        with pytest.raises(ModelError, match="T5ForConditionalGeneration is of an encoder-decoder family"):
+    @pytest.mark.parametrize(
+        ("model_type", "architecture"),
+        [("t5", "T5ForConditionalGeneration"), ("bart", "BartModel"), ("bart", "BartForSequenceClassification")],
+    )
+    def test_an_encoder_decoder(self, tmp_path: Path, model_type: str, architecture: str):
+        edit_json(tmp_path / "config.json", model_type=model_type, architectures=[architecture], n_positions=64)
+        with pytest.raises(ModelError) as caught:
             read_spec(tmp_path)
+        assert str(caught.value) == (
+            f"{architecture} is an encoder-decoder; poolhook serves encoders and decoders, and of T5 and its kin the "
+            'encoder alone. Set "architectures": ["T5EncoderModel"] in hf_overrides if that is what you want.'
+        )
+
+    def test_but_not_the_encoder_of_t5_alone(self, tmp_path: Path):
+        t5 = {"model_type": "t5", "architectures": ["T5ForConditionalGeneration"]}
+        edit_json(tmp_path / "config.json", **t5)
+        edit_json(tmp_path / "tokenizer_config.json", model_max_length=64)
+        spec = read_spec(tmp_path, hf_overrides={"architectures": ["T5EncoderModel"]})
+        assert (spec.architecture, spec.pooling, spec.tasks) == (
+            "T5EncoderModel",
+            (PoolingType.MEAN,),
+            ("embed", "token_embed"),
+        )
 
     def test_a_model_that_reads_no_text(self, tmp_path: Path):
         (tmp_path / "config.json").write_text(json.dumps({"model_type": "vit", "architectures": ["ViTModel"]}))
