@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -31,7 +32,8 @@ class Pair:
 
 @pytest.fixture(scope="session")
 def tokenizer_pair(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Pair]:
-    """`tokenizer_pair(kind)`: `demo` (WordPiece), `limited` (truncation and padding in its file), `bytes`, `pieces`."""
+    """`tokenizer_pair(kind)`: `demo` (WordPiece), `limited` (truncation and padding in its file), `bytes`, `pieces`,
+    `roberta`."""
     made: dict[str, Pair] = {}
 
     def make(kind: str) -> Pair:
@@ -63,7 +65,20 @@ def save_bytes(directory: Path) -> Path:
     tokenizer.decoder = decoders.ByteLevel()
     alphabet = pre_tokenizers.ByteLevel.alphabet()
     trainer = trainers.BpeTrainer(vocab_size=330, special_tokens=["<end>"], initial_alphabet=alphabet)
-    return _finish(directory, tokenizer, trainer, "$A <end>", "<end>")
+    return _finish(directory, tokenizer, trainer, ("$A <end>", "$A <end> $B:1 <end>:1"), "<end>")
+
+
+def save_roberta(directory: Path) -> Path:
+    """Byte-level BPE with RoBERTa's own post-processor: two special tokens between the texts of a pair, no segments."""
+    save_bytes(directory)
+    tokenizer = Tokenizer.from_file(str(directory / "tokenizer.json"))
+    tokenizer.add_special_tokens(["<s>", "</s>"])
+    ends = [(token, tokenizer.token_to_id(token)) for token in ("</s>", "<s>")]
+    tokenizer.post_processor = processors.RobertaProcessing(*ends, add_prefix_space=False)
+    tokenizer.save(str(directory / "tokenizer.json"))
+    config = {"tokenizer_class": "PreTrainedTokenizerFast", "model_input_names": ["input_ids", "attention_mask"]}
+    (directory / "tokenizer_config.json").write_text(json.dumps(config))
+    return directory
 
 
 def save_pieces(directory: Path) -> Path:
@@ -72,16 +87,17 @@ def save_pieces(directory: Path) -> Path:
     tokenizer.normalizer = normalizers.Sequence([normalizers.NFKC(), normalizers.Replace("  ", " ")])
     tokenizer.pre_tokenizer = pre_tokenizers.Metaspace()
     trainer = trainers.UnigramTrainer(vocab_size=150, special_tokens=["<s>", "</s>", "<unk>"], unk_token="<unk>")
-    return _finish(directory, tokenizer, trainer, "<s> $A </s>", "<s>", "</s>")
+    return _finish(directory, tokenizer, trainer, ("<s> $A </s>", "<s> $A </s> </s> $B </s>"), "<s>", "</s>")
 
 
-def _finish(directory: Path, tokenizer: Tokenizer, trainer: Any, template: str, *specials: str) -> Path:
+def _finish(directory: Path, tokenizer: Tokenizer, trainer: Any, templates: tuple[str, str], *specials: str) -> Path:
     tokenizer.train_from_iterator(CORPUS, trainer)
     ids = [(token, tokenizer.token_to_id(token)) for token in specials]
-    tokenizer.post_processor = processors.TemplateProcessing(single=template, special_tokens=ids)
+    single, pair = templates
+    tokenizer.post_processor = processors.TemplateProcessing(single=single, pair=pair, special_tokens=ids)
     tokenizer.save(str(directory / "tokenizer.json"))
     (directory / "tokenizer_config.json").write_text('{"tokenizer_class": "PreTrainedTokenizerFast"}')
     return directory
 
 
-SAVE = {"limited": save_limited, "bytes": save_bytes, "pieces": save_pieces}
+SAVE = {"limited": save_limited, "bytes": save_bytes, "pieces": save_pieces, "roberta": save_roberta}

@@ -1,4 +1,4 @@
-"""Specifies that a huge text costs no more than the prefix that is kept, and loses nothing by it."""
+"""Specifies that a huge text costs no more than the end that is kept, and loses nothing by it."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ from tokenizers import Tokenizer
 
 from poolhook.render import TextTokenizer, tokenizer
 
-KINDS = ["demo", "limited", "bytes", "pieces"]
+KINDS = ["demo", "limited", "bytes", "pieces", "roberta"]
+SIDES = st.sampled_from(["left", "right"])
 WORDS = st.sampled_from(
     [
         "the",
@@ -37,6 +38,12 @@ def cut(ours: TextTokenizer, text: str, keep: int, side: Any = "right") -> list[
     frame = ours.frame(add_special_tokens=True)
     (tokens,) = ours.tokenize([text], [keep - frame.size], side)
     return frame.around(tokens.ids)
+
+
+def theirs(pair: Any, text: str, keep: int, side: str) -> list[int]:
+    pair.theirs.truncation_side = side
+    ids: list[int] = pair.theirs(text, truncation=True, max_length=keep).input_ids
+    return ids
 
 
 class Counting:
@@ -72,37 +79,46 @@ def counted(tokenizer_pair: Callable[[str], Any], monkeypatch: pytest.MonkeyPatc
 
 @pytest.mark.parametrize("kind", KINDS)
 @settings(deadline=None, max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(words=st.lists(WORDS, min_size=1, max_size=12), glue=st.sampled_from([" ", "", "  "]), keep=st.integers(2, 12))
+@given(
+    words=st.lists(WORDS, min_size=1, max_size=12),
+    glue=st.sampled_from([" ", "", "  "]),
+    keep=st.integers(2, 12),
+    side=SIDES,
+)
 def test_the_ids_are_those_of_the_whole_text(
-    tokenizer_pair: Callable[[str], Any], kind: str, words: list[str], glue: str, keep: int
+    tokenizer_pair: Callable[[str], Any], kind: str, words: list[str], glue: str, keep: int, side: str
 ):
     pair = tokenizer_pair(kind)
     text = (glue.join(words) + glue) * (2000 // len(glue.join([*words, ""])) + 1)
-    expected = pair.theirs(text, truncation=True, max_length=keep).input_ids
-    assert cut(pair.ours, text, keep) == expected
+    assert cut(pair.ours, text, keep, side) == theirs(pair, text, keep, side)
 
 
 @pytest.mark.parametrize("length", [63, 64, 65, 255, 256, 257, 10_000])
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_word_longer_than_the_prefix_is_read_to_its_end(tokenizer_pair: Callable[[str], Any], kind: str, length: int):
+@pytest.mark.parametrize("letter", ["x", "7"])
+def test_a_word_longer_than_the_part_is_read_to_its_end(
+    tokenizer_pair: Callable[[str], Any], kind: str, length: int, letter: str
+):
     pair = tokenizer_pair(kind)
-    text = "x" * length + " quick" * 2000
-    assert cut(pair.ours, text, 8) == pair.theirs(text, truncation=True, max_length=8).input_ids
+    for text, side in ((letter * length + " quick" * 2000, "right"), ("quick " * 2000 + letter * length, "left")):
+        assert cut(pair.ours, text, 8, side) == theirs(pair, text, 8, side)
 
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize(
     "text", [" " * 50_000, "\n" * 50_000, " " * 50_000 + "quick", "\0" * 50_000, "\u200b" * 50_000]
 )
-def test_mere_space_is_read_to_its_end(tokenizer_pair: Callable[[str], Any], kind: str, text: str):
+@pytest.mark.parametrize("side", ["left", "right"])
+def test_mere_space_is_read_to_its_end(tokenizer_pair: Callable[[str], Any], kind: str, text: str, side: str):
     pair = tokenizer_pair(kind)
-    assert cut(pair.ours, text, 8) == pair.theirs(text, truncation=True, max_length=8).input_ids
+    assert cut(pair.ours, text, 8, side) == theirs(pair, text, 8, side)
 
 
-def test_only_a_prefix_reaches_the_tokenizer(counted: tuple[TextTokenizer, Counting]):
+@pytest.mark.parametrize("side", ["left", "right"])
+def test_only_the_end_that_is_kept_reaches_the_tokenizer(counted: tuple[TextTokenizer, Counting], side: str):
     ours, counting = counted
     text = "the quick brown fox " * 500_000
-    assert len(cut(ours, text, 512)) == 512
+    assert len(cut(ours, text, 512, side)) == 512
     assert counting.characters < 50_000
 
 

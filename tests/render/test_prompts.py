@@ -13,9 +13,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from poolhook.errors import InvalidRequest
-from poolhook.render import TextPrompt, TokensPrompt, as_prompts
+from poolhook.render import ChatPrompt, PairPrompt, TextPrompt, TokensPrompt, as_prompts
 
-TEXT, IDS = TextPrompt("a"), TokensPrompt((1, 2))
+TEXT, IDS, PAIR = TextPrompt("a"), TokensPrompt((1, 2)), PairPrompt("a", "b")
+MESSAGE = {"role": "user", "content": "a"}
+PARTS = {"role": "user", "content": [{"type": "text", "text": "a"}, {"type": "text", "text": "b"}]}
+CHAT = ChatPrompt((MESSAGE,))
 
 
 class TestOnePrompt:
@@ -41,6 +44,15 @@ class TestOnePrompt:
             (list(torch.tensor([1, 2])), IDS),
             (array.array("i", [1, 2]), IDS),
             (np.str_("a"), TEXT),
+            (TextPrompt("a", "query: ", "query"), TextPrompt("a", "query: ", "query")),
+            ({"text": "a", "text_pair": "b"}, PAIR),
+            ({"text": "a", "text_pair": "b", "prompt": None}, PAIR),
+            (PAIR, PAIR),
+            ({"messages": [MESSAGE]}, CHAT),
+            ({"messages": (MESSAGE, PARTS)}, ChatPrompt((MESSAGE, PARTS))),
+            ({"messages": [MESSAGE], "add_generation_prompt": True}, ChatPrompt((MESSAGE,), True)),
+            ({"messages": [MESSAGE | {"name": "me"}]}, ChatPrompt((MESSAGE | {"name": "me"},))),
+            (CHAT, CHAT),
         ],
     )
     def test_may_have_any_of_its_forms(self, given: Any, read: Any):
@@ -60,8 +72,8 @@ class TestManyPrompts:
             ((), []),
             (["a", "a"], [TEXT, TEXT]),
             (
-                ["a", [1, 2], {"prompt": "a"}, {"prompt_token_ids": (1, 2)}, TEXT, IDS],
-                [TEXT, IDS, TEXT, IDS, TEXT, IDS],
+                ["a", [1, 2], {"prompt": "a"}, {"prompt_token_ids": (1, 2)}, TEXT, IDS, PAIR, {"messages": [MESSAGE]}],
+                [TEXT, IDS, TEXT, IDS, TEXT, IDS, PAIR, CHAT],
             ),
             ([[1, 2], [1, 2]], [IDS, IDS]),
             (np.array([[1, 2], [1, 2]]), [IDS, IDS]),
@@ -87,7 +99,30 @@ class TestWhatIsRefused:
             ({"text": "a"}, "The prompt is dict {'text': 'a'}"),
             ({"prompt": "a", "prompt_token_ids": [1]}, "The prompt is dict"),
             ({"prompt": "a", "temperature": 1}, "The prompt is dict"),
+            ({"prompt": "a", "temperature": None}, "The prompt is dict"),
             ({"prompt_token_ids": "a"}, "The prompt is dict"),
+            ({"text": "a", "text_pair": 5}, "The prompt is dict {'text': 'a', 'text_pair': 5}"),
+            ({"text": "a", "text_pair": None}, "or {'messages': [{'role': ..., 'content': ...}]}."),
+            ({"text_pair": "a"}, "The prompt is dict"),
+            ({"messages": [MESSAGE], "prompt": "a"}, "The prompt is dict"),
+            ({"messages": [MESSAGE], "add_generation_prompt": 1}, "The prompt is dict"),
+            ([MESSAGE], "Prompt 0 is dict"),
+            ({"messages": []}, "The prompt has [] for messages; give a list of at least one."),
+            ({"messages": "a"}, "The prompt has a for messages"),
+            ({"messages": MESSAGE}, "The prompt has {'content': 'a', 'role': 'user'} for messages"),
+            (
+                {"messages": [MESSAGE, "a"]},
+                "The prompt has a as message 1; a message is {'role': text, 'content': text}",
+            ),
+            ({"messages": [{"content": "a"}]}, "The prompt has {'content': 'a'} as message 0"),
+            ({"messages": [{"role": 5, "content": "a"}]}, "as message 0"),
+            ({"messages": [{"role": "user"}]}, "as message 0"),
+            ({"messages": [{"role": "user", "content": None}]}, "as message 0"),
+            ({"messages": [{"role": "user", "content": []}]}, "as message 0"),
+            ({"messages": [{"role": "user", "content": ["a"]}]}, "as message 0"),
+            ({"messages": [{"role": "user", "content": [{"type": "image_url"}]}]}, "as message 0"),
+            (["a", ChatPrompt(())], "Prompt 1 has () for messages"),
+            (["a", ChatPrompt(({"role": "user"},))], "Prompt 1 has {'role': 'user'} as message 0"),
             ({"prompt_token_ids": [1, "a"]}, "The prompt has a (str) at position 1 of its token ids"),
             ([1, 2.5], "The prompt has 2.5 (float) at position 1"),
             ([1, True], "The prompt has True (bool) at position 1"),
@@ -112,10 +147,10 @@ class TestWhatIsRefused:
         deep: list[Any] = []
         for _ in range(100_000):
             deep = [deep]
-        for value in (deep, {"x": "y" * 10**6}, [[["z"] * 10**6]]):
+        for value in (deep, {"x": "y" * 10**6}, [[["z"] * 10**6]], {"messages": deep}, {"messages": "y" * 10**6}):
             with pytest.raises(InvalidRequest) as caught:
                 as_prompts(value)
-            assert len(str(caught.value)) < 400
+            assert len(str(caught.value)) < 500
 
     def test_may_even_have_no_repr(self):
         class Rude:
@@ -127,7 +162,7 @@ class TestWhatIsRefused:
 
 
 SCALARS = st.none() | st.booleans() | st.integers() | st.floats() | st.text() | st.binary()
-KEYS = st.sampled_from(["prompt", "prompt_token_ids", "data"]) | st.text(max_size=3)
+KEYS = st.sampled_from(["prompt", "prompt_token_ids", "data", "text", "text_pair", "messages", "role", "content"])
 ANYTHING = st.recursive(
     SCALARS, lambda inner: st.lists(inner) | st.dictionaries(KEYS, inner) | st.tuples(inner) | st.sets(SCALARS)
 )
@@ -139,6 +174,6 @@ def test_anything_at_all_is_prompts_or_an_invalid_request(value: Any):
     with suppress(InvalidRequest):
         prompts = as_prompts(value)
     for prompt in prompts:
-        assert isinstance(prompt, TextPrompt | TokensPrompt)
+        assert isinstance(prompt, TextPrompt | TokensPrompt | PairPrompt | ChatPrompt)
         if isinstance(prompt, TokensPrompt):
             assert all(type(token) is int for token in prompt.token_ids)

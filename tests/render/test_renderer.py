@@ -114,6 +114,20 @@ class TestAPromptThatIsTooLong:
         assert render(renderer, TextPrompt(" " * 100_000 + "the")) == render(renderer, TextPrompt("the"))
 
 
+class TestStepTags:
+    @pytest.mark.parametrize("task", ["token_embed", "token_classify"])
+    def test_are_all_that_is_pooled(self, tokenizer_pair: Callable[[str], Any], task: Any):
+        renderer = Renderer(tokenizer_pair("demo").ours, MAX, step_tag_id=1996)
+        prompts = [TextPrompt("the quick the"), TokensPrompt((5, 1996)), TokensPrompt((5,))]
+        inputs = renderer.render(prompts, [PoolingParams(task=task)] * 3, TokenizationParams())
+        assert [item.pooled for item in inputs] == [[False, True, False, True, False], [False, True], [False]]
+
+    def test_make_no_difference_to_tasks_that_answer_with_one_row(self, tokenizer_pair: Callable[[str], Any]):
+        renderer = Renderer(tokenizer_pair("demo").ours, MAX, step_tag_id=1996)
+        (rendered,) = renderer.render([TextPrompt("the")], [EMBED], TokenizationParams())
+        assert rendered.pooled is None
+
+
 class TestTextsThatAreNoUnicode:
     @pytest.mark.parametrize("options", [{}, {"truncate_prompt_tokens": -1}])
     @pytest.mark.parametrize("text", ["ab\ud800c", "ab\udfff" + "c" * 10_000])

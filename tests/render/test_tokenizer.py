@@ -17,7 +17,7 @@ from poolhook.errors import ModelError
 from poolhook.render import TextTokenizer
 from tiny import save_tokenizer
 
-KINDS = ["demo", "limited", "bytes", "pieces"]
+KINDS = ["demo", "limited", "bytes", "pieces", "roberta"]
 WORDS = [
     "the",
     "quick",

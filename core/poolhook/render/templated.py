@@ -19,7 +19,7 @@ from poolhook.render.prompts import ChatPrompt, PairPrompt
 from poolhook.render.templates import ChatTemplates
 from poolhook.render.tokenizer import TextTokenizer
 from poolhook.render.unicode import check_text
-from poolhook.render.windows import Side, is_huge, is_settled, parts
+from poolhook.render.windows import EDGE, Side, edge, is_huge, is_settled, parts
 
 _STAND_IN = "poolhook-9c41e7-content"
 
@@ -119,7 +119,12 @@ def _cut(tokenizer: TextTokenizer, text: Templated, keep: int, side: Side) -> li
     """`keep` of the tokens of `text`, without some of those that lie wholly inside its content."""
     borders = text.borders()
     for part in parts(text.content, keep, side) if is_huge(text.content, keep) else [text.content]:
-        rendered = text.rendered(part)
+        if part is text.content:
+            rendered = text.rendered(part)
+        elif side == "right":
+            rendered = text.rendered(part + edge(text.content, side))
+        else:
+            rendered = text.rendered(edge(text.content, side) + part)
         if borders is None or not _is_between(rendered, *borders):
             raise InvalidRequest(
                 f"Prompt {text.index} is to be cut to {keep} tokens, but where its text lies in what the model's chat "
@@ -136,7 +141,7 @@ def _cut(tokenizer: TextTokenizer, text: Templated, keep: int, side: Side) -> li
                 f"which is more than {keep}. Only a document or a chat's last message is cut; shorten the rest.",
                 param="input",
             )
-        if not left or part is text.content or is_settled(encoding.word_ids[start:end], left, side):
+        if not left or part is text.content or is_settled(encoding.word_ids[start:end], left, side, EDGE):
             break
     ids: list[int] = encoding.ids
     return (

@@ -17,6 +17,9 @@ Side = Literal["left", "right"]
 _HUGE = 32
 """Characters per token that is kept, beyond which a text is first cut to a part instead of tokenized whole."""
 
+EDGE = 32
+"""The most characters of an `edge`."""
+
 _WORD_ENDS = re.compile(r"(?<=\w)(?= )")
 
 
@@ -37,15 +40,25 @@ def parts(text: str, keep: int, side: Side) -> Iterator[str]:
     yield text
 
 
-def is_settled(words: Sequence[int | None], keep: int, side: Side) -> bool:
+def edge(text: str, side: Side) -> str:
+    """A few characters of the end of `text` that is cut away, so that what lies beyond meets what it would meet."""
+    if side == "right":
+        word_end = _WORD_ENDS.search(text, max(len(text) - EDGE, 0))
+        return text[word_end.start() :] if word_end else text[-EDGE:]
+    word_ends = list(_WORD_ENDS.finditer(text, 0, EDGE))
+    return text[: word_ends[-1].start()] if word_ends else text[:EDGE]
+
+
+def is_settled(words: Sequence[int | None], keep: int, side: Side, beyond: int = 0) -> bool:
     """Whether the `keep` tokens that are kept of a part are those of the whole text.
 
     Args:
         words: the number of the word that each token of the part belongs to.
         keep: at least 1.
         side: the end that is cut away, which is where the part's border is.
+        beyond: how many words there may be beyond the border.
     """
     if len(words) <= keep:
         return False
     kept, border = (words[keep - 1], words[-1]) if side == "right" else (words[-keep], words[0])
-    return kept is not None and border is not None and abs(border - kept) > 1
+    return kept is not None and border is not None and abs(border - kept) > 1 + beyond
