@@ -10,7 +10,7 @@ from tokenizers import Tokenizer, processors
 
 from poolhook.errors import ModelError
 from poolhook.render import TextTokenizer
-from tiny import save_tokenizer
+from tiny import edit_json, save_tokenizer
 
 SPECIALS = [("[CLS]", 2), ("[SEP]", 3)]
 PROCESSORS: dict[str, Any] = {
@@ -32,9 +32,10 @@ PROCESSORS: dict[str, Any] = {
 
 def backend_with(directory: Path, processor: Any) -> Tokenizer:
     save_tokenizer(directory)
+    edit_json(directory / "tokenizer.json", post_processor=None)
     backend = Tokenizer.from_file(str(directory / "tokenizer.json"))
-    # The processor that is there can be replaced, not removed.
-    backend.post_processor = processor or processors.TemplateProcessing(single="$A", pair="$A $B:1", special_tokens=[])
+    if processor is not None:
+        backend.post_processor = processor
     return backend
 
 

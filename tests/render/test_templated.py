@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -38,6 +39,7 @@ relaxed = settings(deadline=None, max_examples=60, suppress_health_check=[Health
 def backend_of(tokenizer_pair: Callable[[str], Any]) -> Callable[[str], Tokenizer]:
     """`backend_of(kind)`: a tokenizer that knows the template's special tokens."""
 
+    @cache
     def make(kind: str) -> Tokenizer:
         backend = Tokenizer.from_str(tokenizer_pair(kind).theirs.backend_tokenizer.to_str())
         backend.no_truncation()
@@ -46,6 +48,11 @@ def backend_of(tokenizer_pair: Callable[[str], Any]) -> Callable[[str], Tokenize
         return backend
 
     return make
+
+
+@cache
+def tokenizer_of(backend: Tokenizer) -> TextTokenizer:
+    return TextTokenizer(backend)
 
 
 def render(renderer: Renderer, *prompts: Prompt, **tokenization: Any) -> list[EngineInput]:
@@ -120,7 +127,7 @@ class TestTruncation:
         self, backend: Tokenizer, templates: ChatTemplates, prompt: Prompt, text: str, keep: int, side: str
     ) -> None:
         content = prompt.text_pair if isinstance(prompt, PairPrompt) else prompt.messages[-1]["content"]
-        renderer = Renderer(TextTokenizer(backend), 999, templates=templates)
+        renderer = Renderer(tokenizer_of(backend), 999, templates=templates)
         whole = backend.encode(text, add_special_tokens=False)
         # The template up to the content and from behind it, with whatever straddles a border, stays.
         end = len(text) - (len("<end><start>assistant\n") if templates is CHATS else len("<end><start>yes or no?"))
