@@ -10,6 +10,7 @@ from poolhook.models import ModelSpec
 from poolhook.models.projection import load_bge_m3_heads, load_projection
 from poolhook.pooler import (
     BgeM3Pooler,
+    BgeM3TokenPooler,
     ClassifyPooler,
     EmbedPooler,
     Pooler,
@@ -101,7 +102,7 @@ def _bge_m3(spec: ModelSpec, device: torch.device, load_format: LoadFormat) -> d
     embed = _embed(spec, None)
     return {
         "embed": embed,
-        "token_embed": TokenEmbedPooler(projection=colbert, normalize=True, size=colbert.out_features),
+        "token_embed": BgeM3TokenPooler(projection=colbert, normalize=True, size=colbert.out_features),
         "token_classify": TokenClassifyPooler(sparse, activation="relu"),
         "plugin": BgeM3Pooler(embed, sparse, colbert),
     }

@@ -1,6 +1,6 @@
 """From the hidden states of a packed batch to what a task answers: pooling methods and heads, vectorised."""
 
-from poolhook.pooler.bge_m3 import BgeM3Pooler
+from poolhook.pooler.bge_m3 import BgeM3Pooler, BgeM3TokenPooler
 from poolhook.pooler.classify import ClassifyPooler
 from poolhook.pooler.embed import EmbedPooler
 from poolhook.pooler.labels import Activation
@@ -13,6 +13,7 @@ from poolhook.pooler.token_embed import TokenEmbedPooler
 __all__ = [
     "Activation",
     "BgeM3Pooler",
+    "BgeM3TokenPooler",
     "ClassifyPooler",
     "EmbedPooler",
     "Head",

@@ -1,4 +1,4 @@
-"""Task `plugin` of BGE-M3: a dense, a sparse and a multi-vector answer from one pass."""
+"""BGE-M3: a dense, a sparse and a multi-vector answer from one pass (task `plugin`), and the last alone."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from poolhook.params import PoolingParams
 from poolhook.pooler.embed import EmbedPooler
 from poolhook.pooler.pooler import Head, HiddenBatch, PooledBatch
 from poolhook.pooler.rows import rows_of_tokens
+from poolhook.pooler.token_embed import TokenEmbedPooler
 from poolhook.pooler.tokens import Tokens, finite_rows
 
 
@@ -59,9 +60,17 @@ class BgeM3Pooler:
         return PooledBatch(dense.rows, finite, parts)
 
 
+class BgeM3TokenPooler(TokenEmbedPooler):
+    """Computes task `token_embed`: the multi-vector answer, which has none for the first token."""
+
+    def __call__(self, batch: HiddenBatch, params: Sequence[PoolingParams]) -> PooledBatch:
+        """Project all but the first tokens; see `TaskPooler`."""
+        return super().__call__(_without_first(batch), params)
+
+
 def _without_first(batch: HiddenBatch) -> HiddenBatch:
-    pooled = torch.ones(len(batch.hidden), dtype=torch.bool, device=batch.hidden.device)
-    pooled = pooled if batch.pooled is None else batch.pooled.clone()
+    everything = torch.ones(len(batch.hidden), dtype=torch.bool, device=batch.hidden.device)
+    pooled = everything if batch.pooled is None else batch.pooled.clone()
     pooled[batch.cu_seqlens[:-1].long()] = False
     return HiddenBatch(batch.hidden, batch.cu_seqlens, pooled)
 
