@@ -61,6 +61,7 @@ def _apply_pooling_type(spec: ModelSpec, config: PoolerConfig, has_labels: bool,
         raise _misfit(spec, f"pooling_type {wanted}", "its files decide how it pools")
     if wanted.is_of_tokens:
         changes["tokens_only"] = True
+        _check_ids(spec, "step_tag_id", [config.step_tag_id or 0])
         if config.enable_chunked_processing:
             raise _misfit(spec, f"pooling_type {wanted}", "chunks are averaged, which is for one vector for a text")
     else:
@@ -70,13 +71,17 @@ def _apply_pooling_type(spec: ModelSpec, config: PoolerConfig, has_labels: bool,
 def _apply_returned_tokens(spec: ModelSpec, ids: list[int], changes: dict[str, Any], origins: dict[str, str]) -> None:
     if not spec.architecture.endswith("ForCausalLM"):
         raise _misfit(spec, "returned_token_ids", "it is for causal language models")
-    beyond = [token for token in ids if token >= spec.vocab_size]
-    if beyond:
-        raise _misfit(spec, "returned_token_ids", f"{beyond[0]} is beyond its {spec.vocab_size} token ids")
+    _check_ids(spec, "returned_token_ids", ids)
     labels = tuple(map(str, ids))
     changes["head"] = "causal_lm"
     changes["classifier"] = Classifier(labels, "sigmoid" if len(ids) == 1 else "softmax", tuple(ids))
     origins["activation"] = "returned_token_ids"
+
+
+def _check_ids(spec: ModelSpec, option: str, ids: list[int]) -> None:
+    beyond = [token for token in ids if token >= spec.vocab_size]
+    if beyond:
+        raise _misfit(spec, option, f"{beyond[0]} is beyond its {spec.vocab_size} token ids")
 
 
 def _misfit(spec: ModelSpec, option: str, why: str) -> ConfigError:
