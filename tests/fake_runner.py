@@ -6,10 +6,10 @@ import threading
 from collections.abc import Sequence
 
 import torch
-from torch import Tensor
 
 from poolhook.engine import EngineInput
 from poolhook.errors import InvalidRequest
+from poolhook.outputs import PoolingOutput
 from poolhook.params import PoolingParams
 from poolhook.tasks import PoolingTask
 
@@ -43,7 +43,7 @@ class FakeRunner:
     def cost(self, count: int, total: int, longest: int) -> int:
         return total
 
-    def run(self, inputs: Sequence[EngineInput]) -> list[Tensor | None]:
+    def run(self, inputs: Sequence[EngineInput]) -> list[PoolingOutput | None]:
         sequences = [list(item.token_ids) for item in inputs]
         self.steps.append(sequences)
         self.is_stepping.set()
@@ -55,7 +55,7 @@ class FakeRunner:
             raise SystemExit("the end")
         if FAILS in ids:
             raise ValueError("the model does not like this")
-        return [None if IS_NAN in s else torch.tensor([len(s), sum(s)], dtype=torch.float32) for s in sequences]
+        return [None if IS_NAN in s else PoolingOutput(torch.tensor([len(s), float(sum(s))])) for s in sequences]
 
 
 def sequence(*token_ids: int, priority: int = 0, deadline: float | None = None) -> EngineInput:

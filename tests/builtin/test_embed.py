@@ -34,11 +34,11 @@ def test_a_model_without_a_default_prompt_puts_none():
 @given(texts=st.lists(st.text(), min_size=1))
 @pytest.mark.parametrize("mode", ["offline", "online"])
 def test_the_default_prompt_is_put_once_before_each_text(mode: str, texts: list[str]):
-    assert prompts_for(route("passage"), texts, mode=mode) == [TextPrompt("passage: " + text) for text in texts]
+    assert prompts_for(route("passage"), texts, mode=mode) == [TextPrompt(text, "passage: ") for text in texts]
 
 
 def test_a_named_prompt_takes_the_default_ones_place():
-    assert prompts_for(route("passage"), "a", "query") == [TextPrompt("query: a")]
+    assert prompts_for(route("passage"), "a", "query") == [TextPrompt("a", "query: ")]
 
 
 def test_a_prompt_that_is_empty_on_purpose_is_a_prompt():
@@ -48,7 +48,7 @@ def test_a_prompt_that_is_empty_on_purpose_is_a_prompt():
 
 def test_token_ids_are_seen_by_the_model_as_they_are():
     value = [[5, 6], {"prompt_token_ids": [7]}, {"prompt": "a"}]
-    assert prompts_for(route("query"), value) == [TokensPrompt((5, 6)), TokensPrompt((7,)), TextPrompt("query: a")]
+    assert prompts_for(route("query"), value) == [TokensPrompt((5, 6)), TokensPrompt((7,)), TextPrompt("a", "query: ")]
 
 
 @pytest.mark.parametrize("name", ["qury", ""])

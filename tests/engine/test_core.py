@@ -137,6 +137,10 @@ class TestTheDoor:
             (sequence(*[1] * 501), "501 tokens; this model takes at most 500"),
             (EngineInput([1], PoolingParams(task="classify")), "'classify' is not supported"),
             (EngineInput([1, 2], EMBED, [0]), "2 tokens and 1 token type ids"),
+            (EngineInput([1, 2], EMBED, pooled=[True]), "2 tokens and 1 pooled marks"),
+            (EngineInput([1, 2], EMBED, pooled=[False] * 2), "No token of a prompt is left to be pooled"),
+            (EngineInput([1, 2], EMBED, attended=0), "2 tokens has 0 that are attended to; give 1 to 2"),
+            (EngineInput([1, 2], EMBED, attended=3), "2 tokens has 3 that are attended to; give 1 to 2"),
         ],
     )
     def test_refuses_a_malformed_input_and_queues_none_of_its_request(

@@ -11,13 +11,13 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from torch import Tensor
 
 from fake_runner import FAILS, IS_NAN, KILLS, FakeRunner, answer, sequence
 from poolhook.config import EngineConfig
 from poolhook.engine import EngineInput
 from poolhook.engine.core import EngineCore
 from poolhook.errors import EngineDead, EngineError, InvalidRequest, NonFiniteOutput
+from poolhook.outputs import PoolingOutput
 
 SOON = 30  # seconds; no test gets near
 
@@ -62,7 +62,7 @@ class TestAnInputThatFails:
 
     def test_gets_poolhooks_own_errors_as_they_are(self):
         class Refuses(FakeRunner):
-            def run(self, inputs: Sequence[EngineInput]) -> list[Tensor | None]:
+            def run(self, inputs: Sequence[EngineInput]) -> list[PoolingOutput | None]:
                 raise InvalidRequest("not like this", param="input")
 
         core = engine(Refuses())
@@ -79,7 +79,7 @@ class TestAnInputThatFails:
                 self.alive_at_start: list[bool] = []
                 self.last: Any = lambda: None
 
-            def run(self, inputs: Sequence[EngineInput]) -> list[Tensor | None]:
+            def run(self, inputs: Sequence[EngineInput]) -> list[PoolingOutput | None]:
                 self.alive_at_start.append(self.last() is not None)
                 activations = Activations()
                 self.last = weakref.ref(activations)
@@ -158,7 +158,7 @@ class TestOutOfMemory:
     )
     def test_is_known_in_each_of_its_forms(self, error: Exception, caplog: pytest.LogCaptureFixture):
         class Exhausted(FakeRunner):
-            def run(self, inputs: Sequence[EngineInput]) -> list[Tensor | None]:
+            def run(self, inputs: Sequence[EngineInput]) -> list[PoolingOutput | None]:
                 raise error
 
         core = engine(Exhausted())
@@ -186,7 +186,7 @@ class TestAWorkerThatDies:
 
     def test_tells_the_other_half_of_a_step_that_was_split(self):
         class DiesOnTheSecondTry(FakeRunner):
-            def run(self, inputs: Sequence[EngineInput]) -> list[Tensor | None]:
+            def run(self, inputs: Sequence[EngineInput]) -> list[PoolingOutput | None]:
                 self.steps.append([])
                 if len(self.steps) == 1:
                     raise ValueError("first try")
@@ -198,7 +198,7 @@ class TestAWorkerThatDies:
 
     def test_tells_everybody_when_a_runner_breaks_its_contract(self):
         class LosesRows(FakeRunner):
-            def run(self, inputs: Sequence[EngineInput]) -> list[Tensor | None]:
+            def run(self, inputs: Sequence[EngineInput]) -> list[PoolingOutput | None]:
                 return super().run(inputs)[:1]
 
         core = engine(LosesRows())
@@ -209,7 +209,7 @@ class TestAWorkerThatDies:
 
     def test_dies_with_its_device(self):
         class LosesItsDevice(FakeRunner):
-            def run(self, inputs: Sequence[EngineInput]) -> list[Tensor | None]:
+            def run(self, inputs: Sequence[EngineInput]) -> list[PoolingOutput | None]:
                 raise torch.AcceleratorError("CUDA error: device-side assert triggered")
 
         core = engine(LosesItsDevice())
