@@ -13,7 +13,7 @@ from pooler_steps import DTYPES, MASKS, SIZE, Mask, assert_rows, linear, sequenc
 from poolhook.config import PoolingType
 from poolhook.errors import InvalidRequest
 from poolhook.params import PoolingParams
-from poolhook.pooler import BgeM3Pooler, EmbedPooler, HiddenBatch, PooledBatch
+from poolhook.pooler import BgeM3Pooler, EmbedPooler, Head, PooledBatch
 
 PLUGIN = PoolingParams(task="plugin")
 SPARSE, COLBERT = linear(1), linear(5, seed=1)
@@ -95,11 +95,33 @@ def test_what_is_not_finite_spoils_its_own_sequence(bad: float, at: int):
         assert all(torch.isfinite(tensors[i]).all() for i in (0, 2))
 
 
-def test_a_head_that_overflows_spoils_its_sequence_where_relu_would_hide_it():
-    batch = HiddenBatch(torch.tensor([[1.0, 1.0], [1.0, 2e30]]), torch.tensor([0, 1, 2]))
-    embed = EmbedPooler([PoolingType.CLS], normalize=False, size=1, projection=lambda states: states[:, :1])
-    overflowing = BgeM3Pooler(embed, lambda states: states[:, 1:] * -1e30, lambda states: states[:, :1])
-    assert overflowing(batch, [PLUGIN] * 2).finite.tolist() == [True, False]
+def nothing(size: int) -> Head:
+    """A head that answers with zeros, whatever it reads."""
+    return lambda states: torch.zeros(len(states), size)
+
+
+@pytest.mark.parametrize(
+    ("value", "sparse_head", "colbert_head"),
+    [
+        (1e10, lambda states: states[:, :1] * -1e30, nothing(5)),
+        (1e10, nothing(1), lambda states: states * 1e12),
+        (1e30, nothing(1), nothing(5)),
+    ],
+    ids=["sparse", "colbert", "dense"],
+)
+def test_one_answer_that_is_not_finite_spoils_its_sequence_where_a_last_step_hides_it(
+    value: float, sparse_head: Head, colbert_head: Head
+):
+    batch = whole_step([2, 2])
+    batch.hidden[2:] = value
+    pooled = BgeM3Pooler(dense(), sparse_head, colbert_head)(batch, [PLUGIN] * 2)
+    assert pooled.finite.tolist() == [True, False]
+
+
+def test_a_state_that_is_not_finite_spoils_its_sequence_whatever_the_heads_make_of_it():
+    batch = whole_step([2, 2])
+    batch.hidden[3] = torch.inf
+    assert BgeM3Pooler(dense(), nothing(1), nothing(5))(batch, [PLUGIN] * 2).finite.tolist() == [True, False]
 
 
 def test_params_follow_the_rules_of_embeddings():

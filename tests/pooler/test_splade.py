@@ -94,6 +94,14 @@ def test_a_token_that_is_not_finite_spoils_its_own_sequence(strategy: Strategy, 
 
 
 @pytest.mark.parametrize("strategy", STRATEGIES)
+def test_minus_infinity_is_not_hidden_by_relu(strategy: Strategy):
+    batch = whole_step([2, 2])
+    batch.hidden[0] = -torch.inf
+    pooled = pooler(lambda states: states[:, :1].expand(-1, WORDS), strategy)(batch, [EMBED] * 2)
+    assert pooled.finite.tolist() == [False, True]
+
+
+@pytest.mark.parametrize("strategy", STRATEGIES)
 def test_a_logit_that_is_not_finite_spoils_its_own_sequence(strategy: Strategy):
     batch = whole_step([2, 2])
     batch.hidden[0] = 1e30
