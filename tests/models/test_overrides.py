@@ -171,8 +171,8 @@ class TestDimensions:
             (
                 {},
                 "PoolerConfig: dimensions is 16, but this model's embeddings have 32 and were not trained to be cut "
-                "(no Matryoshka model). Leave dimensions out. If it was trained for it and its config.json does not say "
-                'so, whoever starts it can: hf_overrides={"is_matryoshka": true} allows any length, '
+                "(no Matryoshka model). Leave dimensions out. If it was trained for it and its config.json does not "
+                'say so, whoever starts it can: hf_overrides={"is_matryoshka": true} allows any length, '
                 '{"matryoshka_dimensions": [...]} those listed.',
             ),
             (
