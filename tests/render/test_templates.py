@@ -156,7 +156,8 @@ class TestPairs:
         ("template", "takes"),
         [
             (PAIRS, True),
-            (CHAT, True),
+            (CHAT, False),
+            ("{# of a query and a document #}" + CHAT, True),
             ("{% for m in messages %}{{ m.content[0].text }}{% endfor %}", False),
             ("{% for m in messages if m.role == 'user' %}{{ m.content }}{% endfor %}", False),
             ("{{ messages[0].content }}", False),
@@ -166,8 +167,13 @@ class TestPairs:
             ("{% if %}", False),
         ],
     )
-    def test_are_taken_where_both_come_out_once(self, template: str, takes: bool):
+    def test_are_taken_where_both_come_out_once_and_the_template_names_their_roles(self, template: str, takes: bool):
         assert ChatTemplates(template, {"bos_token": "", "eos_token": ""}).takes_pairs is takes
+
+    def test_are_taken_by_any_template_that_the_operator_gives_for_them(self, directory: Path):
+        given = "{{ messages[0].content }}: {{ messages[1].content }}"
+        assert load(directory, given).takes_pairs
+        assert not ChatTemplates(given).takes_pairs
 
 
 def save(directory: Path, files: dict[str, Any]) -> None:

@@ -16,6 +16,7 @@ from poolhook.errors import ConfigError, InvalidRequest, ModelError, describe_er
 from poolhook.models.files import read_optional_json
 
 _DEFAULT = "default"
+_PAIR = ("query", "document")
 _SPECIAL_TOKENS = ("bos_token", "eos_token", "unk_token", "sep_token", "pad_token", "cls_token", "mask_token")
 
 
@@ -25,10 +26,14 @@ class ChatTemplates:
     Args:
         template: Jinja source.
         special_tokens: variables that templates may use, such as `bos_token`.
+        is_given: the operator gave it, and so means it for whatever it can render.
     """
 
-    def __init__(self, template: str, special_tokens: Mapping[str, str] | None = None) -> None:
+    def __init__(
+        self, template: str, special_tokens: Mapping[str, str] | None = None, *, is_given: bool = False
+    ) -> None:
         self._template = template
+        self._is_given = is_given
         self._special_tokens = dict(special_tokens or {})
 
     @classmethod
@@ -49,7 +54,7 @@ class ChatTemplates:
         templates = _templates(path, config)
         special_tokens = _special_tokens({**read_optional_json(path / "special_tokens_map.json"), **config})
         if given is not None:
-            made = cls(templates.get(given) or _read_given(given, templates), special_tokens)
+            made = cls(templates.get(given) or _read_given(given, templates), special_tokens, is_given=True)
             made._check_syntax()
             return made
         return cls(templates[_DEFAULT], special_tokens) if _DEFAULT in templates else None
@@ -94,7 +99,13 @@ class ChatTemplates:
 
     @cached_property
     def takes_pairs(self) -> bool:
-        """Whether a query and a document both come out of the template, each once."""
+        """Whether a query and a document both come out of the template, each once.
+
+        A model's own template must also name the two roles. One for chats takes any role and knows nothing of these:
+        what a reranker that was trained on something else makes of such a text is nonsense.
+        """
+        if not self._is_given and not all(role in self._template for role in _PAIR):
+            return False
         query, document = "the query 7d1f", "the document 3b9e"
         try:
             text = self.render_pair(query, document)
