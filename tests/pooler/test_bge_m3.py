@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 import torch
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 from torch.nn.functional import normalize
@@ -38,6 +38,7 @@ def drawn_params(data: st.DataObject, count: int) -> list[PoolingParams]:
     return [PoolingParams(task="plugin", dimensions=size, use_activation=act) for size, act in wishes]
 
 
+@settings(deadline=None)
 @given(masks=MASKS, dtype=DTYPES, normalized=st.booleans(), data=st.data())
 def test_rows_are_dense_embeddings(masks: list[Mask], dtype: torch.dtype, normalized: bool, data: st.DataObject):
     batch, params = step(masks, dtype), drawn_params(data, len(masks))
@@ -46,6 +47,7 @@ def test_rows_are_dense_embeddings(masks: list[Mask], dtype: torch.dtype, normal
     assert pooled.finite.tolist() == [True] * len(masks)
 
 
+@settings(deadline=None)
 @given(masks=MASKS, dtype=DTYPES, data=st.data())
 def test_sparse_is_a_weight_for_each_token_that_is_read(masks: list[Mask], dtype: torch.dtype, data: st.DataObject):
     batch = step(masks, dtype)
@@ -54,6 +56,7 @@ def test_sparse_is_a_weight_for_each_token_that_is_read(masks: list[Mask], dtype
     assert_rows(parts(pooled, "sparse"), expected)
 
 
+@settings(deadline=None)
 @given(masks=MASKS, dtype=DTYPES, normalized=st.booleans(), data=st.data())
 def test_colbert_is_a_vector_for_each_token_but_the_first_normalised_where_the_embedding_is(
     masks: list[Mask], dtype: torch.dtype, normalized: bool, data: st.DataObject

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 import torch
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor, nn
 from torch.nn.functional import normalize
@@ -42,6 +42,7 @@ class TestVectors:
         rows = pooler(normalized=False)(batch, [EMBED] * 2).rows
         torch.testing.assert_close(torch.stack(list(rows)), batch.hidden[[0, 2]])
 
+    @settings(deadline=None)
     @given(
         masks=MASKS, dtype=DTYPES, normalized=st.booleans(), default=st.none() | st.integers(1, SIZE), data=st.data()
     )

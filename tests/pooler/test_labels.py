@@ -6,7 +6,7 @@ from typing import Any, get_args
 
 import pytest
 import torch
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
@@ -58,6 +58,7 @@ def drawn_params(data: st.DataObject, count: int) -> list[PoolingParams]:
     return [PoolingParams(use_activation=wish) for wish in wishes]
 
 
+@settings(deadline=None)
 @given(masks=MASKS, dtype=DTYPES, method=st.sampled_from(["CLS", "LAST", "MEAN"]), settings=SETTINGS, data=st.data())
 def test_classify_answers_with_a_value_for_each_label_of_a_sequence(
     masks: list[Mask], dtype: torch.dtype, method: str, settings: dict[str, Any], data: st.DataObject
@@ -72,6 +73,7 @@ def test_classify_answers_with_a_value_for_each_label_of_a_sequence(
     assert pooled.finite.tolist() == [True] * len(masks)
 
 
+@settings(deadline=None)
 @given(masks=ANY_MASKS, dtype=DTYPES, settings=SETTINGS, data=st.data())
 def test_token_classify_answers_with_a_value_for_each_label_of_each_token_that_is_read(
     masks: list[Mask], dtype: torch.dtype, settings: dict[str, Any], data: st.DataObject

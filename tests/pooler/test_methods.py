@@ -7,7 +7,7 @@ from itertools import accumulate
 
 import pytest
 import torch
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from sentence_transformers.sentence_transformer.modules import Pooling
 from torch import Tensor
@@ -51,16 +51,19 @@ def all_by_formula(batch: HiddenBatch, method: PoolingType) -> Tensor:
 
 @pytest.mark.parametrize("method", METHODS)
 class TestMethod:
+    @settings(deadline=None)
     @given(lengths=LENGTHS)
     def test_equals_its_formula_for_any_lengths(self, method: PoolingType, lengths: list[int]):
         batch = whole_step(lengths)
         torch.testing.assert_close(pool(batch, [method]), all_by_formula(batch, method), rtol=1e-5, atol=1e-5)
 
+    @settings(deadline=None)
     @given(masks=MASKS)
     def test_reads_only_the_tokens_that_are_marked(self, method: PoolingType, masks: list[Mask]):
         batch = step(masks)
         torch.testing.assert_close(pool(batch, [method]), all_by_formula(batch, method), rtol=1e-5, atol=1e-5)
 
+    @settings(deadline=None)
     @given(lengths=LENGTHS)
     def test_with_every_token_marked_is_as_without_marks(self, method: PoolingType, lengths: list[int]):
         marked, unmarked = step([[True] * length for length in lengths]), whole_step(lengths)
@@ -118,6 +121,7 @@ class TestAgreesWithSentenceTransformers:
         torch.testing.assert_close(pool(batch, [method]), theirs, rtol=1e-5, atol=1e-5)
 
 
+@settings(deadline=None)
 @given(masks=MASKS, methods=st.lists(st.sampled_from(METHODS), min_size=1, max_size=4))
 def test_several_methods_lie_side_by_side_in_their_order(masks: list[Mask], methods: list[PoolingType]):
     batch = step(masks)

@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 import pytest
 import torch
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from sentence_transformers.sparse_encoder.modules import SpladePooling
 from torch import Tensor
@@ -38,6 +38,7 @@ def by_formula(states: Tensor, head: Any, strategy: Strategy, twice: bool) -> Te
     return row
 
 
+@settings(deadline=None)
 @given(masks=MASKS, dtype=DTYPES, strategy=st.sampled_from(STRATEGIES), twice=st.booleans())
 def test_a_row_equals_the_formula(masks: list[Mask], dtype: torch.dtype, strategy: Strategy, twice: bool):
     batch, head = step(masks, dtype), linear(WORDS)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 import torch
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch.nn.functional import normalize
 
@@ -16,6 +16,7 @@ from poolhook.pooler import TokenEmbedPooler
 TOKEN_EMBED = PoolingParams(task="token_embed")
 
 
+@settings(deadline=None)
 @given(masks=ANY_MASKS, dtype=DTYPES, normalized=st.booleans(), default=st.none() | st.integers(1, 5), data=st.data())
 def test_rows_are_the_vectors_of_the_tokens_that_are_read_as_each_caller_wishes(
     masks: list[Mask], dtype: torch.dtype, normalized: bool, default: int | None, data: st.DataObject
