@@ -12,10 +12,11 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from transformers import AutoTokenizer
 
 from poolhook.errors import ModelError
 from poolhook.render import TextTokenizer
-from tiny import save_tokenizer
+from tiny import edit_json, save_tokenizer
 
 KINDS = ["demo", "limited", "bytes", "pieces", "roberta"]
 WORDS = [
@@ -95,6 +96,18 @@ class TestSpecialTokens:
     def test_can_be_left_out(self, tokenizer_pair: Callable[[str], Any]):
         ours = tokenizer_pair("demo").ours
         assert encode(ours, "word word word", keep=1, specials=False) == encode(ours, "word", specials=False)
+
+
+@pytest.mark.parametrize("splits", [False, True])
+def test_special_tokens_in_a_text_are_split_where_the_tokenizer_says_so(tmp_path: Path, splits: bool):
+    save_tokenizer(tmp_path)
+    edit_json(tmp_path / "tokenizer_config.json", split_special_tokens=splits)
+    theirs = AutoTokenizer.from_pretrained(tmp_path)
+    ours = TextTokenizer.from_directory(tmp_path)
+    assert ours is not None
+    text = "w1 [SEP] w2"
+    assert encode(ours, text) == theirs(text).input_ids
+    assert (encode(ours, text).count(theirs.sep_token_id) == 1) is splits
 
 
 class TestOddTexts:

@@ -44,6 +44,7 @@ class TextTokenizer:
         lower_case: lower-case texts first, as sentence-transformers' `do_lower_case` does.
         segments: give the model the segment of each token, which only some tokenizers mean it to see.
         expansion_id: the token that fills up queries of late-interaction models; None if there is none.
+        split_special_tokens: special tokens that are written in a text are tokenized like any other word.
     """
 
     def __init__(
@@ -53,11 +54,13 @@ class TextTokenizer:
         lower_case: bool = False,
         segments: bool = True,
         expansion_id: int | None = None,
+        split_special_tokens: bool = False,
     ) -> None:
         self.expansion_id = expansion_id
         self._tokenizer = Tokenizer.from_str(tokenizer.to_str())
         self._tokenizer.no_truncation()
         self._tokenizer.no_padding()
+        self._tokenizer.encode_special_tokens = split_special_tokens
         if lower_case:
             normalizer = self._tokenizer.normalizer
             lower = Lowercase()
@@ -103,6 +106,7 @@ class TextTokenizer:
             lower_case=lower_case,
             segments="token_type_ids" in tokenizer.model_input_names,
             expansion_id=next((token_id for token_id in expansion_ids if token_id is not None), None),
+            split_special_tokens=bool(getattr(tokenizer, "split_special_tokens", False)),
         )
 
     def frame(self, *, add_special_tokens: bool) -> Frame:
