@@ -51,6 +51,10 @@ def read_spec(path: Path, name: str | None = None, hf_overrides: Mapping[str, An
     pooling, normalize = _pooling(files, architecture, text, head, origins)
     roles, dense = _late_interaction(files, path, architecture)
     offset = architectures.position_offset(text)
+    matryoshka = _matryoshka(raw)
+    if matryoshka is not None:
+        overridden = overrides.keys() & {"is_matryoshka", "matryoshka_dimensions"}
+        origins["matryoshka_dimensions"] = "hf_overrides" if overridden else "config.json"
     return ModelSpec(
         name=name or str(path),
         path=path,
@@ -76,7 +80,7 @@ def read_spec(path: Path, name: str | None = None, hf_overrides: Mapping[str, An
         default_prompt_name=files.default_prompt_name if files else None,
         do_lower_case=files.do_lower_case if files else False,
         truncation_side=_truncation_side(transformer_path),
-        matryoshka_dimensions=_matryoshka(raw),
+        matryoshka_dimensions=matryoshka,
         io_processor_plugins=_io_processors(raw),
         hf_overrides=dict(overrides),
         origins=origins,
