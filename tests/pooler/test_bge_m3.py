@@ -13,9 +13,10 @@ from pooler_steps import DTYPES, MASKS, SIZE, Mask, assert_rows, linear, sequenc
 from poolhook.config import PoolingType
 from poolhook.errors import InvalidRequest
 from poolhook.params import PoolingParams
-from poolhook.pooler import BgeM3Pooler, EmbedPooler, Head, PooledBatch
+from poolhook.pooler import BgeM3Pooler, BgeM3TokenPooler, EmbedPooler, Head, PooledBatch
 
 PLUGIN = PoolingParams(task="plugin")
+TOKEN_EMBED = PoolingParams(task="token_embed")
 SPARSE, COLBERT = linear(1), linear(5, seed=1)
 
 
@@ -69,6 +70,15 @@ def test_colbert_is_a_vector_for_each_token_but_the_first_normalised_where_the_e
             rows = [normalize(row, dim=-1) for row in rows]
         expected.append(torch.stack(rows) if rows else torch.empty(0, 5))
     assert_rows(parts(pooler(normalized)(batch, params), "colbert"), expected)
+
+
+@settings(deadline=None)
+@given(masks=MASKS, dtype=DTYPES)
+def test_its_vectors_of_tokens_can_be_had_alone(masks: list[Mask], dtype: torch.dtype):
+    batch = step(masks, dtype)
+    alone = BgeM3TokenPooler(projection=COLBERT, normalize=True, size=5)(batch, [TOKEN_EMBED] * len(masks))
+    assert_rows(alone.rows, parts(pooler()(batch, [PLUGIN] * len(masks)), "colbert"))
+    assert alone.finite.tolist() == [True] * len(masks)
 
 
 def test_without_marks_every_token_is_read():
