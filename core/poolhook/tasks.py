@@ -36,6 +36,8 @@ def in_order(tasks: Iterable[PoolingTask]) -> tuple[PoolingTask, ...]:
 def why_unsupported(task: object, supported: Iterable[PoolingTask]) -> str:
     """What to tell those who ask for a task that is not served: what to use instead, and all that is supported."""
     listed = f"Supported tasks: {', '.join(in_order(supported)) or 'none'}."
+    if task is None:
+        return f"No task was given. {listed}"
     advice = _REMOVED_TASKS.get(task) if isinstance(task, str) else None
     if advice is not None:
         return f"Task {task!r} was removed; {advice}. {listed}"

@@ -43,12 +43,14 @@ def build_pooler(spec: ModelSpec, head: nn.Module | None, device: torch.device, 
     poolers: dict[PoolingTask, TaskPooler] = {}
     if "embed" in spec.tasks:
         poolers["embed"] = _embed(spec, projection)
+    # What stands behind the pooling was not trained on tokens' vectors, nor were these to be cut as it is.
+    is_plain = on_tokens or projection is None
     poolers["token_embed"] = TokenEmbedPooler(
         projection=projection if on_tokens else None,
         normalize=spec.normalize,
         size=spec.embedding_size if on_tokens else spec.hidden_size,
-        matryoshka_dimensions=spec.matryoshka_dimensions,
-        dimensions=spec.dimensions,
+        matryoshka_dimensions=spec.matryoshka_dimensions if is_plain else None,
+        dimensions=spec.dimensions if is_plain else None,
     )
     return Pooler(poolers)
 
@@ -102,7 +104,7 @@ def _bge_m3(spec: ModelSpec, device: torch.device, load_format: LoadFormat) -> d
     embed = _embed(spec, None)
     return {
         "embed": embed,
-        "token_embed": BgeM3TokenPooler(projection=colbert, normalize=True, size=colbert.out_features),
+        "token_embed": BgeM3TokenPooler(projection=colbert, normalize=spec.normalize, size=colbert.out_features),
         "token_classify": TokenClassifyPooler(sparse, activation="relu"),
         "plugin": BgeM3Pooler(embed, sparse, colbert),
     }
