@@ -37,9 +37,16 @@ class Classifier:
 
 
 def read_labels(raw: Mapping[str, Any], id2label: Mapping[int, str]) -> tuple[str, ...]:
-    """The labels' names in the order of their ids."""
-    labels = {int(index): str(label) for index, label in id2label.items()}
-    if sorted(labels) != list(range(len(labels))):
+    """The labels' names in the order of their ids.
+
+    Raises:
+        ModelError: they are not numbered from 0 without a gap.
+    """
+    try:
+        labels = {int(index): str(label) for index, label in id2label.items()}
+    except (AttributeError, TypeError, ValueError):
+        labels = {}
+    if not labels or sorted(labels) != list(range(len(labels))):
         raise ModelError(
             f"id2label in config.json must name the labels 0 to n - 1, not {shorten(raw.get('id2label'))}."
         )
@@ -73,7 +80,7 @@ def read_activation(raw: Mapping[str, Any], count: int, cross_encoder: str | Non
         return _OF_CLASS[name], where
     problem = raw.get("problem_type")
     if problem is not None:
-        if problem not in _OF_PROBLEM_TYPE:
+        if not isinstance(problem, str) or problem not in _OF_PROBLEM_TYPE:
             raise ModelError(
                 f"problem_type in config.json is {shorten(problem)!r}. Supported: {', '.join(_OF_PROBLEM_TYPE)}."
             )

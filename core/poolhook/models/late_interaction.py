@@ -13,9 +13,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from poolhook.errors import ModelError
-from poolhook.models.files import read_optional_json
-from poolhook.models.modules import DenseLayer, Module
+from poolhook.errors import ModelError, shorten
+from poolhook.models.files import length, read_optional_json, typed, words
+from poolhook.models.modules import DenseLayer
 
 Role = Literal["query", "document"]
 
@@ -59,92 +59,113 @@ class LateInteraction:
 
 
 def read_roles(
-    path: Path, overall: Mapping[str, Any], transformer: Mapping[str, Any], mask: Module | None
+    prompts: Mapping[str, str], file: Path, transformer: Mapping[str, Any], mask_file: Path | None
 ) -> LateInteraction:
-    """The roles, from PyLate's or sentence-transformers' files.
+    """The roles, from sentence-transformers' files.
 
     Args:
-        path: the model directory.
-        overall: the object in `config_sentence_transformers.json`.
-        transformer: the object in `sentence_bert_config.json`.
-        mask: the MultiVectorMask module, if there is one.
+        prompts: by name.
+        file: `sentence_bert_config.json`.
+        transformer: the object in it.
+        mask_file: the configuration of the MultiVectorMask module, if there is one.
 
     Raises:
-        ModelError: the mask leaves out tokens in a way that poolhook does not support.
+        ModelError: queries are expanded or tokens left out in a way that poolhook does not support.
     """
-    if mask is None:
-        return _from_pylate(overall)
-    file = mask.config_file(path)
-    config = read_optional_json(file)
-    if config.get("keep_only_token_ids"):
-        raise ModelError(f"{file} has keep_only_token_ids, which poolhook does not support: it serves models of text.")
-    expansion = transformer.get("query_expansion") or {}
-    if expansion.get("strategy", "fixed") != "fixed" or expansion.get("token"):
-        raise ModelError(
-            f"query_expansion {expansion} of {path} is not supported; poolhook fills queries up to a fixed length "
-            "with the mask token."
-        )
-    prompts = overall.get("prompts") or {}
-    skip_words = tuple(config.get("skiplist_words") or ())
-    tasks = config.get("skiplist_tasks") or ["document"]
-    expand_to = expansion.get("length")
+    expansion = typed(transformer, "query_expansion", dict, file)
+    expand_to = _expansion_length(expansion, file) if expansion is not None else None
+    tasks, skip_words = _skip_list(mask_file) if mask_file is not None else ((), ())
     return LateInteraction(
         TextRole(
-            prompts.get("query") or "",
-            expand_to or transformer.get("query_length"),
+            prompts.get("query", ""),
+            expand_to or length(transformer, "query_length", file),
             expand_to,
-            bool(expansion.get("attend")),
+            bool(expansion and typed(expansion, "attend", bool, file)),
             skip_words if "query" in tasks else (),
         ),
         TextRole(
-            prompts.get("document") or "",
-            transformer.get("document_length"),
+            prompts.get("document", ""),
+            length(transformer, "document_length", file),
             skip_words=skip_words if "document" in tasks else (),
         ),
     )
 
 
-def _from_pylate(config: Mapping[str, Any]) -> LateInteraction:
-    prompts = config.get("prompts") or {}
+def _expansion_length(expansion: Mapping[str, Any], file: Path) -> int:
+    filled_to = length(expansion, "length", file)
+    if expansion.get("strategy") != "fixed" or expansion.get("token") is not None or filled_to is None:
+        raise ModelError(
+            f"query_expansion {shorten(expansion)} in {file} is not supported; poolhook fills queries up to a fixed "
+            "length with the mask token."
+        )
+    return filled_to
+
+
+def _skip_list(file: Path) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """The tasks whose texts leave words out, and the words."""
+    config = read_optional_json(file)
+    if config.get("keep_only_token_ids"):
+        raise ModelError(f"{file} has keep_only_token_ids, which poolhook does not support: it serves models of text.")
+    tasks = config.get("skiplist_tasks")
+    one = (tasks,) if isinstance(tasks, str) else words(config, "skiplist_tasks", file)
+    return ("document",) if one is None else one, words(config, "skiplist_words", file) or ()
+
+
+def read_pylate_roles(prompts: Mapping[str, str], file: Path, config: Mapping[str, Any]) -> LateInteraction:
+    """The roles, from PyLate's files.
+
+    Args:
+        prompts: by name.
+        file: `config_sentence_transformers.json`.
+        config: the object in it.
+
+    Raises:
+        ModelError: a value is of another kind than PyLate writes.
+    """
 
     def prefix(role: Role) -> str:
-        marker = config.get(f"{role}_prefix") or ""
-        return marker + (prompts.get(role) or "").removeprefix(marker)
+        marker = typed(config, f"{role}_prefix", str, file) or ""
+        return marker + prompts.get(role, "").removeprefix(marker)
 
     # PyLate's defaults, which older releases of it did not write down.
-    expands = config.get("do_query_expansion", True)
-    length = config.get("query_length") or _DEFAULT_QUERY_LENGTH
-    skip_words = config.get("skiplist_words")
+    expands = typed(config, "do_query_expansion", bool, file) is not False
+    filled_to = length(config, "query_length", file) or _DEFAULT_QUERY_LENGTH
+    attends = [typed(config, key, bool, file) for key in ("attend_to_expansion_tokens", "attend_to_mask_tokens")]
+    skip_words = words(config, "skiplist_words", file)
     return LateInteraction(
-        TextRole(
-            prefix("query"),
-            length,
-            length if expands else None,
-            bool(config.get("attend_to_expansion_tokens", config.get("attend_to_mask_tokens"))),
-        ),
+        TextRole(prefix("query"), filled_to, filled_to if expands else None, bool(_first_said(attends))),
         TextRole(
             prefix("document"),
-            config.get("document_length") or _DEFAULT_DOCUMENT_LENGTH,
-            skip_words=_PUNCTUATION if skip_words is None else tuple(skip_words),
+            length(config, "document_length", file) or _DEFAULT_DOCUMENT_LENGTH,
+            skip_words=_PUNCTUATION if skip_words is None else skip_words,
         ),
     )
+
+
+def _first_said(values: list[bool | None]) -> bool | None:
+    return next((value for value in values if value is not None), None)
 
 
 def read_stanford(path: Path) -> tuple[LateInteraction, DenseLayer]:
-    """The roles, from the Stanford code's `artifact.metadata`, and the projection, which lies with the weights."""
-    metadata = read_optional_json(path / "artifact.metadata")
-    length = metadata.get("query_maxlen") or _DEFAULT_QUERY_LENGTH
+    """The roles, from the Stanford code's `artifact.metadata`, and the projection, which lies with the weights.
+
+    Raises:
+        ModelError: a value is of another kind than that code writes.
+    """
+    file = path / "artifact.metadata"
+    metadata = read_optional_json(file)
+    filled_to = length(metadata, "query_maxlen", file) or _DEFAULT_QUERY_LENGTH
     roles = LateInteraction(
         TextRole(
-            metadata.get("query_token_id") or "[unused0]",
-            length,
-            length,
-            bool(metadata.get("attend_to_mask_tokens")),
+            typed(metadata, "query_token_id", str, file) or "[unused0]",
+            filled_to,
+            filled_to,
+            bool(typed(metadata, "attend_to_mask_tokens", bool, file)),
         ),
         TextRole(
-            metadata.get("doc_token_id") or "[unused1]",
-            metadata.get("doc_maxlen"),
-            skip_words=_PUNCTUATION if metadata.get("mask_punctuation", True) else (),
+            typed(metadata, "doc_token_id", str, file) or "[unused1]",
+            length(metadata, "doc_maxlen", file),
+            skip_words=() if typed(metadata, "mask_punctuation", bool, file) is False else _PUNCTUATION,
         ),
     )
-    return roles, DenseLayer(path, metadata.get("dim") or _DEFAULT_DIMENSIONS)
+    return roles, DenseLayer(path, length(metadata, "dim", file) or _DEFAULT_DIMENSIONS)

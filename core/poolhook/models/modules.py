@@ -12,12 +12,12 @@ pooling is one `pooling_mode` instead of a flag for each mode. Chains that poolh
 from __future__ import annotations
 
 from dataclasses import dataclass
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Any, Literal
 
 from poolhook.config import PoolingType
-from poolhook.errors import ModelError
-from poolhook.models.files import read_json, read_optional_json
+from poolhook.errors import ModelError, shorten
+from poolhook.models.files import length, read_json, read_optional_json, typed
 
 _MODES = {
     "cls": PoolingType.CLS,
@@ -108,9 +108,9 @@ def read_chain(path: Path, entries: list[dict[str, Any]]) -> tuple[Module, ...]:
     Raises:
         ModelError: a module that is not supported, or an order of modules, named.
     """
-    chain = [Module(_class_name(str(entry.get("type", ""))), str(entry.get("path", ""))) for entry in entries]
-    chain = [module for module in chain if module.name not in _WITHOUT_EFFECT]
     file = path / "modules.json"
+    chain = [_module(entry, file) for entry in entries]
+    chain = [module for module in chain if module.name not in _WITHOUT_EFFECT]
     for module in chain:
         if module.name not in _ORDER:
             raise ModelError(
@@ -130,6 +130,26 @@ def read_chain(path: Path, entries: list[dict[str, Any]]) -> tuple[Module, ...]:
     return tuple(chain)
 
 
+def _module(entry: dict[str, Any], file: Path) -> Module:
+    dotted, folder = typed(entry, "type", str, file), typed(entry, "path", str, file) or ""
+    if dotted is None:
+        raise ModelError(f"{file} has a module without a type: {shorten(entry)}.")
+    # Files say where to read, but only among themselves.
+    if PurePosixPath(folder).is_absolute() or {"..", "\\", "\0"} & {*folder.split("/"), *folder}:
+        raise ModelError(f"{file} has a module in {shorten(folder)!r}, which is no folder within the model directory.")
+    return Module(_class_name(dotted), folder)
+
+
+def check_features(module: Module, path: Path, feature: str) -> None:
+    """Raise `ModelError` unless a Dense or Normalize module reads and writes the vectors called `feature`."""
+    file = module.config_file(path)
+    config = read_optional_json(file)
+    for key in ("module_input_name", "module_output_name"):
+        name = config.get(key)
+        if name is not None and name != feature:
+            raise ModelError(f"{key} in {file} is {shorten(name)!r}; poolhook runs {module.name} on {feature} only.")
+
+
 def _class_name(dotted: str) -> str:
     """`Pooling` for a class of sentence-transformers, wherever its releases kept it; others stay as they are."""
     # A class of the model's own may be called Transformer too and compute something else.
@@ -146,28 +166,34 @@ def read_pooling(file: Path) -> PoolingModule:
     """
     config = read_json(file, missing="modules.json names it as the configuration of the Pooling module.")
     unknown = [key for key in config if key.startswith("pooling_mode_") and key not in _FLAGS and config[key]]
-    modes = config.get("pooling_mode", [mode for flag, mode in _FLAGS.items() if config.get(flag)] or "mean")
+    flagged = [mode for flag, mode in _FLAGS.items() if typed(config, flag, bool, file)]
+    modes = config.get("pooling_mode", flagged or "mean")
     modes = modes if isinstance(modes, list) else [modes]
     unknown += [str(mode) for mode in modes if not isinstance(mode, str) or mode not in _MODES]
     if not modes:
         unknown = ["nothing"]
     if unknown:
         raise ModelError(f"{file} asks for pooling {', '.join(unknown)}. Supported modes: {', '.join(_MODES)}.")
-    return PoolingModule(tuple(_MODES[mode] for mode in modes), bool(config.get("include_prompt", True)))
+    include_prompt = typed(config, "include_prompt", bool, file) is not False
+    return PoolingModule(tuple(_MODES[mode] for mode in modes), include_prompt)
 
 
 def read_dense(module: Module, path: Path) -> DenseLayer:
-    """What a Dense module's configuration says."""
+    """What a Dense module's configuration says.
+
+    Raises:
+        ModelError: it does not say how many dimensions come out, or a value is of another kind.
+    """
     file = module.config_file(path)
     config = read_json(file, missing="modules.json names it as the configuration of a Dense module.")
-    size = config.get("out_features")
-    if type(size) is not int or size < 1:
+    size = length(config, "out_features", file)
+    if size is None:
         raise ModelError(f"{file} must state out_features, a positive integer.")
     return DenseLayer(
         path / module.folder,
         size,
-        str(config.get("activation_function") or "torch.nn.modules.activation.Tanh"),
-        bool(config.get("use_residual", False)),
+        typed(config, "activation_function", str, file) or "torch.nn.modules.activation.Tanh",
+        bool(typed(config, "use_residual", bool, file)),
     )
 
 
@@ -190,7 +216,7 @@ def read_splade(file: Path) -> Splade:
 def read_logit_score(file: Path) -> tuple[int, ...]:
     """The token ids of a LogitScore module: of the false answer, if there is one, then of the true one."""
     config = read_json(file, missing="modules.json names it as the configuration of the LogitScore module.")
-    ids = [config[key] for key in ("false_token_id", "true_token_id") if config.get(key) is not None]
-    if "true_token_id" not in config or not all(type(value) is int for value in ids):
+    false_id, true_id = config.get("false_token_id"), config.get("true_token_id")
+    if type(true_id) is not int or (false_id is not None and type(false_id) is not int):
         raise ModelError(f"{file} must state true_token_id, a token id, and may state false_token_id.")
-    return tuple(ids)
+    return (true_id,) if false_id is None else (false_id, true_id)

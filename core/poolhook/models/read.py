@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from transformers import PretrainedConfig
 
 _UNLIMITED = 10**9  # tokenizers write a number beyond this for "no limit"
+_METHODS = ("from_2_way_softmax", "no_post_processing")
 _BGE_M3_HEADS = ("sparse_linear", "colbert_linear")
 
 
@@ -124,6 +125,8 @@ def _answer_tokens(
     if not isinstance(tokens, list | tuple) or not all(isinstance(token, str) for token in tokens):
         raise ModelError(f"classifier_from_token in config.json must be a list of tokens, not {shorten(tokens)}.")
     method = raw.get("method", "from_2_way_softmax" if raw.get("is_original_qwen3_reranker") else None)
+    if tokens and method not in (None, *_METHODS):
+        raise ModelError(f"method in config.json is {shorten(method)!r}. Supported are {', '.join(_METHODS)}.")
     is_difference = method == "from_2_way_softmax"
     if is_difference and len(tokens) != 2:
         raise ModelError(

@@ -10,14 +10,15 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from poolhook.errors import ModelError
-from poolhook.models.files import read_optional_json, read_optional_json_list
-from poolhook.models.late_interaction import LateInteraction, read_roles
+from poolhook.errors import ModelError, shorten
+from poolhook.models.files import length, read_optional_json, read_optional_json_list, typed
+from poolhook.models.late_interaction import LateInteraction, read_pylate_roles, read_roles
 from poolhook.models.modules import (
     DenseLayer,
     Module,
     PoolingModule,
     Splade,
+    check_features,
     read_chain,
     read_dense,
     read_logit_score,
@@ -34,8 +35,10 @@ _TRANSFORMER_CONFIGS = (
     "sentence_xlm-roberta_config.json",
     "sentence_xlnet_config.json",
 )
+_CROSS_ENCODER = "CrossEncoder"
 _PYLATE = "ColBERT"
-_MULTI_VECTOR = (_PYLATE, "MultiVectorEncoder")
+_MULTI_VECTOR = "MultiVectorEncoder"
+_OUTPUTS = ("last_hidden_state", "logits")
 
 
 @dataclass(frozen=True)
@@ -92,50 +95,90 @@ def read_sentence_transformer(path: Path) -> SentenceTransformerFiles | None:
     overall_file = path / "config_sentence_transformers.json"
     overall = read_optional_json(overall_file)
     prompts, default_prompt_name = _prompts(overall_file, overall)
-    model_type = overall.get("model_type")
-    is_multi_vector = "MultiVectorMask" in modules or model_type in _MULTI_VECTOR
-    if is_multi_vector and "Pooling" in modules:
-        raise ModelError(f"{path / 'modules.json'} pools a {model_type or 'multi-vector model'} to one vector.")
+    kind = _kind(overall, modules, entries)
+    _check_kind(kind, modules, path)
+    if kind != _PYLATE:  # which has code of its own
+        for module in chain:
+            if module.name in ("Dense", "Normalize"):
+                check_features(module, path, "token_embeddings" if kind == _MULTI_VECTOR else "sentence_embedding")
+    roles = None
+    if kind == _PYLATE:
+        roles = read_pylate_roles(prompts, overall_file, overall)
+    elif kind == _MULTI_VECTOR:
+        mask = modules.get("MultiVectorMask")
+        roles = read_roles(prompts, config_file, config, mask.config_file(path) if mask else None)
     return SentenceTransformerFiles(
         transformer_path=transformer.folder,
-        transformer_config_file=config_file,
+        transformer_config_file=config_file.name,
         pooling_file=f"{modules['Pooling'].folder}/config.json".lstrip("/") if "Pooling" in modules else "",
         pooling=_read(read_pooling, modules.get("Pooling"), path),
         dense=tuple(read_dense(module, path) for module in chain if module.name == "Dense"),
         # PyLate normalises in code.
-        normalize="Normalize" in modules or model_type == _PYLATE,
-        is_pylate=model_type == _PYLATE,
+        normalize="Normalize" in modules or kind == _PYLATE,
+        is_pylate=kind == _PYLATE,
         splade=_read(read_splade, modules.get("SpladePooling"), path),
-        late_interaction=read_roles(path, overall, config, modules.get("MultiVectorMask")) if is_multi_vector else None,
+        late_interaction=roles,
         score_tokens=_read(read_logit_score, modules.get("LogitScore"), path) or (),
         activation=overall.get("activation_fn"),
-        is_cross_encoder="LogitScore" in modules or model_type == "CrossEncoder",
-        max_seq_length=config.get("max_seq_length"),
-        do_lower_case=bool(config.get("do_lower_case", False)),
+        is_cross_encoder=kind == _CROSS_ENCODER,
+        max_seq_length=length(config, "max_seq_length", config_file),
+        do_lower_case=bool(typed(config, "do_lower_case", bool, config_file)),
         prompts=prompts,
         default_prompt_name=default_prompt_name,
     )
+
+
+def _kind(overall: Mapping[str, Any], modules: Mapping[str, Module], entries: list[dict[str, Any]]) -> str:
+    """The class that wrote the files; releases before 5.0 did not say."""
+    if "MultiVectorMask" in modules:
+        return _MULTI_VECTOR
+    if "LogitScore" in modules:
+        return _CROSS_ENCODER
+    if "query_prefix" in overall or any(str(entry.get("type")).startswith("pylate.") for entry in entries):
+        return _PYLATE
+    return str(overall.get("model_type") or "SentenceTransformer")
+
+
+def _check_kind(kind: str, modules: Mapping[str, Module], path: Path) -> None:
+    misfits = [name for name in ("Pooling", "Dense") if name in modules]
+    file = path / "modules.json"
+    if kind == _CROSS_ENCODER and misfits:
+        raise ModelError(
+            f"{file} makes a cross-encoder of {' and '.join(misfits)}; poolhook serves those that end in the model's "
+            "own head for classification, or in LogitScore."
+        )
+    if kind in (_PYLATE, _MULTI_VECTOR) and "Pooling" in modules:
+        raise ModelError(f"{file} pools a {kind} to one vector; a late-interaction model has one for each token.")
+    if kind not in (_PYLATE, _MULTI_VECTOR) and misfits == ["Dense"]:
+        raise ModelError(f"{file} has a Dense module, but no Pooling before it.")
 
 
 def _read(reader: Any, module: Module | None, path: Path) -> Any:
     return None if module is None else reader(module.config_file(path))
 
 
-def _transformer_config(path: Path) -> tuple[str, dict[str, Any]]:
+def _transformer_config(path: Path) -> tuple[Path, dict[str, Any]]:
+    file, config = path / _TRANSFORMER_CONFIGS[0], {}
     for name in _TRANSFORMER_CONFIGS:
-        config = read_optional_json(path / name)
-        if config:
-            return name, config
-    return _TRANSFORMER_CONFIGS[0], {}
+        if found := read_optional_json(path / name):
+            file, config = path / name, found
+            break
+    text = config.get("modality_config")
+    text = text.get("text") if isinstance(text, dict) else None
+    output = text.get("method_output_name") if isinstance(text, dict) else None
+    if output not in (None, *_OUTPUTS):
+        raise ModelError(f"{file} reads {shorten(output)!r} off the transformer. Supported are {', '.join(_OUTPUTS)}.")
+    return file, config
 
 
 def _prompts(file: Path, config: Mapping[str, Any]) -> tuple[dict[str, str], str | None]:
     # A prompt of null stands for an empty one.
-    given = config.get("prompts") or {}
-    if not isinstance(given, dict) or not all(isinstance(text, str | None) for text in given.values()):
-        raise ModelError(f"prompts in {file} must be an object of texts by name.")
+    given = typed(config, "prompts", dict, file) or {}
+    if not all(isinstance(text, str | None) for text in given.values()):
+        raise ModelError(f"prompts in {file} must be an object of texts by name, not {shorten(given)}.")
     prompts = {name: text or "" for name, text in given.items()}
-    default = config.get("default_prompt_name")
+    default = typed(config, "default_prompt_name", str, file)
     if default is not None and default not in prompts:
-        raise ModelError(f"{file} names the default prompt {default!r}, but has {', '.join(prompts) or 'none'}.")
+        names = shorten(", ".join(prompts)) or "none"
+        raise ModelError(f"{file} names the default prompt {shorten(default)!r}, but has {names}.")
     return prompts, default
