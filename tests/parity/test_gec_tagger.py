@@ -1,0 +1,68 @@
+"""A real tagger, DistilBERT with 213 labels: every logit agrees with plain transformers."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from transformers import AutoModelForTokenClassification, AutoTokenizer
+
+from parity.faces import CommandLine, Offline, Served
+from parity.ways import backwards, from_many_callers, together
+from real_models import real_model
+from texts import varied_texts
+
+MENDED = "Their is a cat ."
+TEXTS = [MENDED, *varied_texts(45)[17:], "word " * 600]
+"""Few that are long: the model has 66 million parameters."""
+
+
+@pytest.fixture(scope="module")
+def model() -> Path:
+    return real_model("distilbert-gec-tagger")
+
+
+@pytest.fixture(scope="module")
+def wanted(model: Path) -> list[np.ndarray]:
+    """The logits that transformers gives each text alone."""
+    tokenizer = AutoTokenizer.from_pretrained(model)
+    reference = AutoModelForTokenClassification.from_pretrained(model, dtype=torch.float32).eval()
+    with torch.inference_mode():
+        return [
+            reference(**tokenizer(text, truncation=True, max_length=512, return_tensors="pt")).logits[0].numpy()
+            for text in TEXTS
+        ]
+
+
+def agree(answers: list[np.ndarray], wanted: list[np.ndarray]) -> None:
+    # Logits of this model reach 20.
+    for logits, reference in zip(answers, wanted, strict=True):
+        np.testing.assert_allclose(logits, reference, rtol=1e-5, atol=1e-4)
+
+
+def test_offline_every_logit_agrees_with_transformers(offline: Offline, wanted: list[np.ndarray]) -> None:
+    for way in (together, backwards):
+        agree(way(offline.without_activation().encode, TEXTS), wanted)
+
+
+def test_served_to_many_callers_every_logit_agrees_with_transformers(served: Served, wanted: list[np.ndarray]) -> None:
+    agree(from_many_callers(served.without_activation().encode, TEXTS), wanted)
+
+
+def test_it_says_what_to_replace(command_line: CommandLine, model: Path) -> None:
+    id2label = json.loads((model / "config.json").read_text(encoding="utf-8"))["id2label"]
+    (probabilities,) = command_line.encode([MENDED])
+    best = [id2label[str(place)] for place in probabilities.argmax(axis=1)]
+    assert best == ["$KEEP", "$REPLACE_There", *["$KEEP"] * 5]
+
+
+def test_info_tells_the_truth(command_line: CommandLine, model: Path) -> None:
+    facts = command_line.info()
+    wanted = {"architecture": "DistilBertForTokenClassification", "tasks": ["token_classify"], "activation": "softmax"}
+    wanted |= {"max_length": 512, "vocab_size": 28996, "batches": "packed", "dtype": "float32"}
+    assert {fact: facts[fact] for fact in wanted} == wanted
+    id2label = json.loads((model / "config.json").read_text(encoding="utf-8"))["id2label"]
+    assert facts["labels"] == [id2label[str(place)] for place in range(213)]
