@@ -16,7 +16,7 @@ from poolhook.engine.head_proof import own_logits, prove_head
 from poolhook.engine.poolers import build_pooler
 from poolhook.engine.proof import choose_forward
 from poolhook.engine.runner import ModelRunner
-from poolhook.models import ModelSpec, load_model
+from poolhook.models import ModelSpec, load_model, padding_id
 from poolhook.models.heads import Difference, keep_answer_tokens, load_reward_head, split_head
 
 if TYPE_CHECKING:
@@ -65,15 +65,14 @@ def _prove(model: PreTrainedModel, spec: ModelSpec) -> tuple[Forward, nn.Module 
     """The way to run the transformer, its head, and `spec` with the pooling that the head was seen to read."""
     if spec.head in ("none", "reward"):
         return choose_forward(model, spec), None, spec
-    dtype, padding_id = model.dtype, model.config.get_text_config().pad_token_id
+    dtype, padding = model.dtype, padding_id(model.config)
     if spec.head == "causal_lm" and spec.classifier is not None:
         keep_answer_tokens(model, spec, spec.classifier)
     own = own_logits(model, spec)
     transformer, head = split_head(model)
     forward = choose_forward(transformer, spec)
-    read = prove_head(forward, head, own, spec, padding_id, dtype)
+    proved = prove_head(forward, head, own, spec, padding, dtype)
     if spec.origins.get("pooling") != "pooler config":
-        spec = replace(spec, pooling=read)
-    if spec.classifier is not None and spec.classifier.is_difference:
-        head = Difference(head)
-    return forward, head, spec
+        spec = replace(spec, pooling=proved.pooling)
+    is_difference = spec.classifier is not None and spec.classifier.is_difference
+    return proved.forward, Difference(proved.head) if is_difference else proved.head, spec

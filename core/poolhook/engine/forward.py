@@ -16,7 +16,7 @@ from torch.nn.utils.rnn import pad_sequence
 from poolhook.engine.attention import ATTENTION_NAME, UnsupportedAttention, attending
 from poolhook.engine.client import EngineInput
 from poolhook.engine.packing import pack
-from poolhook.models import adapt
+from poolhook.models import adapt, padding_id
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
@@ -93,7 +93,7 @@ class PaddedForward:
     def __init__(self, model: PreTrainedModel) -> None:
         parameters = inspect.signature(model.forward).parameters
         self._model = model
-        self._padding_id = model.config.get_text_config().pad_token_id or 0
+        self._padding_id = padding_id(model.config) or 0
         self._constants = _constants(parameters)
         self._token_types = _TokenTypes(model)
         try:

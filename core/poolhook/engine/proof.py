@@ -18,7 +18,7 @@ from poolhook.engine.by_length import ByLengthForward
 from poolhook.engine.client import EngineInput
 from poolhook.engine.forward import Forward, PackedForward, PaddedForward
 from poolhook.errors import ModelError, describe_error
-from poolhook.models import ModelSpec, objection_to_mixing, objection_to_packing, quiet_transformers
+from poolhook.models import ModelSpec, objection_to_mixing, objection_to_packing, padding_id, quiet_transformers
 from poolhook.params import PoolingParams
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ def choose_forward(model: PreTrainedModel, spec: ModelSpec) -> Forward:
         ModelError: no way agrees.
     """
     config = model.config.get_text_config()
-    inputs = samples(spec, config.pad_token_id)
+    inputs = samples(spec, padding_id(config))
     objections: list[str] = []
     with quiet_transformers():
         alone = _alone(model, spec, inputs)
@@ -108,7 +108,7 @@ def _difference(together: Tensor, alone: Tensor) -> float:
     return float(torch.nan_to_num(distance, nan=torch.inf, posinf=torch.inf).max())
 
 
-def samples(spec: ModelSpec, padding_id: int | None) -> list[EngineInput]:
+def samples(spec: ModelSpec, padding: int | None) -> list[EngineInput]:
     """Sequences whose lengths straddle every branch: one token, equal pairs, short and long ones, and
     one more than a sliding window. Padding is no text: some models silence it wherever it stands."""
     lengths = [1, 2, 7, 7, 30, 30, 129, 200]
@@ -116,7 +116,7 @@ def samples(spec: ModelSpec, padding_id: int | None) -> list[EngineInput]:
         lengths += [spec.sliding_window, spec.sliding_window + 1, spec.sliding_window + 2]
     generator = torch.Generator().manual_seed(0)
     return [
-        EngineInput([i if i != padding_id else (i + 1) % spec.vocab_size for i in ids], _PARAMS)
+        EngineInput([i if i != padding else (i + 1) % spec.vocab_size for i in ids], _PARAMS)
         for length in sorted(min(length, spec.max_length) for length in lengths)
         for ids in [torch.randint(spec.vocab_size, (length,), generator=generator).tolist()]
     ]

@@ -1,7 +1,7 @@
 """What a model directory says (`ModelSpec`), and loading the weights."""
 
 from poolhook.models.adapters import adapt
-from poolhook.models.architectures import objection_to_mixing, objection_to_packing
+from poolhook.models.architectures import objection_to_mixing, objection_to_packing, padding_id
 from poolhook.models.late_interaction import LateInteraction, Role, TextRole
 from poolhook.models.load import load_model
 from poolhook.models.overrides import override
@@ -20,6 +20,7 @@ __all__ = [
     "objection_to_mixing",
     "objection_to_packing",
     "override",
+    "padding_id",
     "quiet_transformers",
     "read_spec",
     "resolve_model",

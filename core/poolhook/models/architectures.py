@@ -78,16 +78,17 @@ def refuse_unsupported(architecture: str, config: PretrainedConfig, *, is_embedd
 
 
 def has_encoder_alone(config: PretrainedConfig) -> bool:
-    """Whether transformers can load only the encoder of this encoder-decoder family."""
+    """Whether the family is an encoder-decoder of which transformers can load the encoder only. A directory that was
+    saved so mostly says that it is no encoder-decoder, so `is_encoder_decoder` does not count."""
     from transformers.models.auto.modeling_auto import MODEL_FOR_TEXT_ENCODING_MAPPING_NAMES
 
-    name = MODEL_FOR_TEXT_ENCODING_MAPPING_NAMES.get(config.model_type, "")
-    return bool(config.is_encoder_decoder) and name.endswith("EncoderModel")
+    name: str = MODEL_FOR_TEXT_ENCODING_MAPPING_NAMES.get(config.model_type, "")
+    return name.endswith("EncoderModel")
 
 
 def _is_encoder(architecture: str, is_embedder: bool) -> bool:
-    # sentence-transformers runs the encoder alone, whatever the weights end in.
-    return architecture.endswith("EncoderModel") or is_embedder
+    # sentence-transformers runs the encoder alone, whatever the weights end in; a head for tokens stands on it too.
+    return architecture.endswith(("EncoderModel", "ForTokenClassification")) or is_embedder
 
 
 def head_of(architecture: str) -> Head | None:
@@ -138,6 +139,12 @@ def default_pooling(config: PretrainedConfig, *, has_head: bool = False) -> Pool
     if config.model_type in MODEL_FOR_CAUSAL_LM_MAPPING_NAMES and not looks_both_ways:
         return PoolingType.LAST
     return PoolingType.MEAN
+
+
+def padding_id(config: PretrainedConfig) -> int | None:
+    """The padding token's id; None if the configuration names none, or has no such entry (CodeGen's)."""
+    padding: int | None = getattr(config.get_text_config(), "pad_token_id", None)
+    return padding
 
 
 def position_offset(config: PretrainedConfig) -> int:

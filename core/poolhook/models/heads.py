@@ -64,14 +64,27 @@ class _GivenHiddenStates(nn.Module):
         self.pooler_activation = getattr(transformer, "pooler_activation", None)  # ALBERT's
         self.hidden: Tensor | None = None
 
-    def forward(self, *_: Any, **__: Any) -> BaseModelOutputWithPoolingAndCrossAttentions:
+    @property
+    def decoder(self) -> _GivenHiddenStates:
+        """What OPT's language model calls instead of the transformer around it."""
+        return self
+
+    def forward(self, *_: Any, **__: Any) -> _GivenOutput:
         hidden, pooled = self.hidden, None
         if isinstance(self.pooler, nn.Linear) and hidden is not None:
             pooled = self.pooler(hidden[:, 0])
             pooled = self.pooler_activation(pooled) if self.pooler_activation is not None else pooled
         elif self.pooler is not None:
             pooled = self.pooler(hidden)
-        return BaseModelOutputWithPoolingAndCrossAttentions(last_hidden_state=hidden, pooler_output=pooled)
+        return _GivenOutput(last_hidden_state=hidden, pooler_output=pooled)
+
+
+class _GivenOutput(BaseModelOutputWithPoolingAndCrossAttentions):  # type: ignore[misc]
+    """Has nothing but hidden states: what heads hand on besides (XLNet's memories, the router of experts) is None."""
+
+    def __getattr__(self, name: str) -> None:
+        if name.startswith("__"):
+            raise AttributeError(name)
 
 
 class Difference(nn.Module):
