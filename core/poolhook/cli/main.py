@@ -71,12 +71,19 @@ def main(arguments: Sequence[str] | None = None) -> None:
 def _what_is_wrong(error: CycloptsError) -> str:
     cause = error.__cause__
     if isinstance(cause, ValidationError):
-        text, field = describe_problems(cause.errors(include_url=False))
         # Options that are flattened into the command's own belong to an argument named *.
         group = error.argument.name if error.argument else "*"
         prefix = "--" if group == "*" else f"{group}."
-        return f"{prefix}{text.replace('_', '-')}." if field else f"{text}."
+        problems = [
+            {**problem, "loc": _as_option(prefix, problem["loc"])} for problem in cause.errors(include_url=False)
+        ]
+        return f"{describe_problems(problems)[0].removesuffix('.')}."
     return " ".join(str(error).split())
+
+
+def _as_option(prefix: str, location: tuple[int | str, ...]) -> tuple[int | str, ...]:
+    """Where a problem is, with the field's name as the command line spells it."""
+    return (prefix + str(location[0]).replace("_", "-"), *location[1:]) if location else ()
 
 
 def _stop(code: int, message: str) -> None:
