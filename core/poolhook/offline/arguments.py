@@ -51,4 +51,5 @@ def validated(model: type[Model], given: Model | Mapping[str, Any], error_type: 
         return model.model_validate(dict(given))
     except ValidationError as error:
         text, _ = describe_problems(error.errors(include_url=False))
-        raise error_type(f"{text}. {model.__name__} takes {', '.join(model.model_fields)}.") from error
+        fields = ", ".join(model.model_fields)
+        raise error_type(f"{text.removesuffix('.')}. {model.__name__} takes {fields}.") from error
