@@ -70,10 +70,11 @@ class PoolingIOProcessors:
         # Compared, not looked up: a Python caller may have passed something that can't be hashed.
         supported = next((known for known in self.supported_tasks if known == task), None)
         if supported is not None:
+            found = self.dispatchers[supported].dispatch(request)
             # Whoever chose an IO processor has chosen to serve its task.
             if supported != self.task and not is_data:
                 self._warn_once(supported)
-            return self.dispatchers[supported].dispatch(request)
+            return found
         if task == "plugin" and is_data:
             installed = ", ".join(choosable_processors()) or "none"
             raise InvalidRequest(
