@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,6 +10,7 @@ from pydantic import BaseModel, ConfigDict
 
 from poolhook.errors import InvalidRequest
 from poolhook.outputs import PoolingOutput, PoolingRequestOutput
+from poolhook.params import PoolingParams
 from poolhook.plugins import IOProcessor, ModelInfo, Prompt, RequestContext, Settings, as_prompts
 
 Outputs = list[PoolingRequestOutput[PoolingOutput]]
@@ -62,6 +63,18 @@ class PromptsIOProcessor(IOProcessor[PromptsInput, Outputs]):
         """The prompts as they came."""
         return request.prompts
 
+    def merge_pooling_params(
+        self, ctx: RequestContext, prompts: Sequence[Prompt], params: PoolingParams | Sequence[PoolingParams]
+    ) -> Sequence[PoolingParams]:
+        """One `PoolingParams` for each prompt.
+
+        Raises:
+            InvalidRequest: there are more or fewer, or one is for another task that the model supports.
+        """
+        merged = super().merge_pooling_params(ctx, prompts, params)
+        check_task(ctx, merged, self.model_info)
+        return merged
+
     def post_process(self, ctx: RequestContext, outputs: Sequence[PoolingOutput]) -> Outputs:
         """The pooled data of each prompt."""
         return one_for_each(ctx, outputs)
@@ -78,6 +91,22 @@ def parse_prompts(ctx: RequestContext, data: Any) -> PromptsInput:
     if not prompts and ctx.mode == "online":
         raise InvalidRequest("input is an empty list. Give at least one text or list of token ids.", param="input")
     return PromptsInput(prompts, parsed.prompt_name)
+
+
+def check_task(ctx: RequestContext, merged: Iterable[PoolingParams], model_info: ModelInfo) -> None:
+    """Refuse params for another task than the route's: its answer would be read as something that it is not.
+
+    Raises:
+        InvalidRequest: it says how to ask. A task that is not supported is left to the engine, which lists those
+            that are.
+    """
+    for params in merged:
+        if params.task not in (None, ctx.task) and params.task in model_info.supported_tasks:
+            raise InvalidRequest(
+                f"pooling_params are for task {params.task!r}, but the request is for task {ctx.task!r}. Leave the "
+                f"task out of them, or ask for it with LLM.encode(pooling_task={params.task!r}).",
+                param="pooling_params",
+            )
 
 
 def one_for_each(ctx: RequestContext, outputs: Sequence[PoolingOutput]) -> Outputs:

@@ -10,8 +10,10 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict
 
 from poolhook.errors import InvalidRequest, shorten
 from poolhook.outputs import PoolingOutput, PoolingRequestOutput, ScoringOutput
+from poolhook.params import PoolingParams
 from poolhook.plugins import IOProcessor, ModelInfo, PairPrompt, Prompt, RequestContext, Settings
 from poolhook_builtin.instructions import as_role
+from poolhook_builtin.prompts import check_task
 from poolhook_builtin.similarity import cosines, maxsim
 
 
@@ -79,6 +81,23 @@ class ScoreIOProcessor(IOProcessor[Pairs, Any]):
             *(as_role(text, "query", self.model_info) for text in request.queries),
             *(as_role(text, "document", self.model_info) for text in request.documents),
         ]
+
+    def merge_pooling_params(
+        self, ctx: RequestContext, prompts: Sequence[Prompt], params: PoolingParams | Sequence[PoolingParams]
+    ) -> Sequence[PoolingParams]:
+        """The same for every text: vectors that were made in different ways can't be compared.
+
+        Raises:
+            InvalidRequest: there are several, or they are for another task.
+        """
+        if not isinstance(params, PoolingParams):
+            raise InvalidRequest(
+                f"pooling_params is a list of {len(params)}, but texts that are compared are pooled in one way. Give "
+                "one PoolingParams.",
+                param="pooling_params",
+            )
+        check_task(ctx, [params], self.model_info)
+        return super().merge_pooling_params(ctx, prompts, params)
 
     def post_process(self, ctx: RequestContext, outputs: Sequence[PoolingOutput]) -> Any:
         """A score for each pair, in their order."""
