@@ -25,7 +25,7 @@ from poolhook.models import load_model, read_spec
 from poolhook.params import PoolingParams
 from tiny import VOCAB_SIZE, TinyModel
 
-FAMILIES = ["bert", "roberta", "distilbert", "modernbert", "qwen3", "gemma3"]
+FAMILIES = ["bert", "roberta", "distilbert", "modernbert", "qwen3", "gemma3", "mpnet", "deberta_v2"]
 LENGTHS = st.lists(st.integers(1, 158), min_size=1, max_size=6)
 
 
