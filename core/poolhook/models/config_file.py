@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
-from poolhook.errors import ModelError, shorten
+from poolhook.errors import ModelError, describe_error, shorten
 from poolhook.models.files import read_json
 
 if TYPE_CHECKING:
@@ -31,19 +33,32 @@ def read_hf_config(path: Path, overrides: Mapping[str, Any]) -> PretrainedConfig
     """
     from transformers import AutoConfig
 
-    try:
-        config = AutoConfig.from_pretrained(path, trust_remote_code=False, local_files_only=True)
-        _override(config, overrides)
-    except Exception as error:
-        # transformers raises ValueError, KeyError, OSError, TypeError and its validators' own for a bad config.
-        raw = read_raw_config(path, {})
-        if "auto_map" in raw:
-            raise ModelError(
-                f"{path} brings Python code of its own (`auto_map` in config.json), which poolhook does not run, "
-                f"and its model_type {raw.get('model_type')!r} is none that transformers knows."
-            ) from error
-        raise ModelError(f"transformers can't read {path / 'config.json'}: {shorten(str(error), 500)}") from error
+    raw = _without_contradiction(read_raw_config(path, overrides))
+    # A file, since transformers does more with one than with the object in it.
+    with TemporaryDirectory() as folder:
+        try:
+            (Path(folder) / "config.json").write_text(json.dumps(raw), encoding="utf-8")
+            config: PretrainedConfig = AutoConfig.from_pretrained(
+                folder, trust_remote_code=False, local_files_only=True
+            )
+        except Exception as error:
+            # transformers raises ValueError, KeyError, OSError, TypeError and its validators' own for a bad config.
+            if "auto_map" in raw:
+                raise ModelError(
+                    f"{path} brings Python code of its own (`auto_map` in config.json), which poolhook does not run, "
+                    f"and its model_type {shorten(raw.get('model_type'))!r} is none that transformers knows."
+                ) from error
+            problem = describe_error(error).replace(folder, str(path))
+            raise ModelError(f"transformers can't read {path / 'config.json'}: {problem}") from error
     return config
+
+
+def _without_contradiction(raw: dict[str, Any]) -> dict[str, Any]:
+    """`raw` without a `problem_type` that transformers refuses: cross-encoders choose one of several, but have one."""
+    labels = raw.get("id2label") or raw.get("num_labels")
+    is_single = labels == 1 or (isinstance(labels, Mapping) and len(labels) == 1)
+    contradicts = is_single and raw.get("problem_type") == "single_label_classification"
+    return raw | {"problem_type": None} if contradicts else raw
 
 
 def _merged(base: Mapping[str, Any], overrides: Mapping[str, Any]) -> dict[str, Any]:
@@ -53,12 +68,3 @@ def _merged(base: Mapping[str, Any], overrides: Mapping[str, Any]) -> dict[str, 
         both = isinstance(value, Mapping) and isinstance(inner, Mapping)
         merged[key] = _merged(inner, value) if both else value  # type: ignore[arg-type]
     return merged
-
-
-def _override(config: PretrainedConfig, overrides: Mapping[str, Any]) -> None:
-    for key, value in overrides.items():
-        inner = getattr(config, key, None)
-        if isinstance(value, Mapping) and hasattr(inner, "to_dict"):
-            _override(inner, value)
-        else:
-            setattr(config, key, value)
