@@ -4,7 +4,7 @@ A page is a story: its blocks run in order, in one directory. What a block is, i
 
 * `python` runs in this process, with the names of the page's earlier blocks;
 * `bash` runs as a script that must succeed; `console` runs each line after `$ `, and what it prints must be what
-  the page shows;
+  the page shows (a plain `poolhook` command runs in this process, which spares it a start of Python);
 * `text` directly after a `python` or `bash` block is what that block must print; other `text` is for reading;
 * `toml` must parse.
 
@@ -32,7 +32,9 @@ from pathlib import Path
 from typing import Any
 
 from plugins_fixture import REPOSITORY
+from poolhook.cli import main
 from servers import COMMAND, running_server
+from tiny_models import tiny_trained
 
 PAGES = [
     REPOSITORY / "README.md",
@@ -41,6 +43,13 @@ PAGES = [
 ]
 LANGUAGES = {"python", "bash", "console", "text", "toml"}
 DOCUMENTED_URL = "http://127.0.0.1:8000"
+MODELS = {
+    "tiny-reranker": "tiny-reranker",
+    "tiny-classifier": "tiny-injection-classifier",
+    "tiny-tagger": "tiny-ner",
+    "tiny-colbert": "tiny-colbert",
+}
+"""Model directories that pages find where they run, and the trained tiny models that they are."""
 
 _BLOCK = re.compile(
     r"(?:^<!-- (?P<marker>.+?) -->\n)?^```(?P<language>\w*)\n(?P<code>.*?)^```$", re.MULTILINE | re.DOTALL
@@ -95,7 +104,7 @@ def blocks_of(page: Path) -> list[Block]:
 
 
 class PageRunner:
-    """Runs blocks in `directory`, which sees the repository's folders and a site directory of its own for pip."""
+    """Runs blocks in `directory`, which sees the repository's folders, `MODELS`, and a site directory of its own for pip."""
 
     def __init__(self, directory: Path) -> None:
         self.site = directory / "site"
@@ -104,6 +113,8 @@ class PageRunner:
         self.work.mkdir()
         for name in ("plugin_template", "examples", "benchmarks"):
             (self.work / name).symlink_to(REPOSITORY / name)
+        for name, model in MODELS.items():
+            (self.work / name).symlink_to(tiny_trained(model), target_is_directory=True)
         self._commands = directory / "bin"
         self._write_commands()
         self._names: dict[str, Any] = {"__name__": "__main__"}
@@ -131,7 +142,8 @@ class PageRunner:
             _check(block.where, block.shown, self._bash(block.where, code))
         elif block.language == "console":
             for command, shown in _commands_in(code):
-                _check(f"{block.where}, $ {command}", shown, self._bash(block.where, command))
+                run = self._poolhook if _is_plain(command) else self._bash
+                _check(f"{block.where}, $ {command}", shown, run(block.where, command))
         elif block.language == "toml":
             tomllib.loads(code)
 
@@ -144,6 +156,16 @@ class PageRunner:
         printed = io.StringIO()
         with contextlib.redirect_stdout(printed), contextlib.chdir(self.work):
             exec(compile(code, where, "exec"), self._names)
+        return printed.getvalue()
+
+    def _poolhook(self, where: str, command: str) -> str:
+        printed, complained = io.StringIO(), io.StringIO()
+        output, errors = contextlib.redirect_stdout(printed), contextlib.redirect_stderr(complained)
+        with output, errors, contextlib.chdir(self.work):
+            try:
+                main(shlex.split(command)[1:])
+            except SystemExit as end:
+                assert not end.code, f"{where} ended with {end.code}:\n{command}\n{complained.getvalue()}"
         return printed.getvalue()
 
     def _bash(self, where: str, code: str) -> str:
@@ -163,7 +185,9 @@ class PageRunner:
         program, command, *arguments = shlex.split(code)
         assert (program, command) == ("poolhook", "serve"), code
         self._servers.close()
-        self._url = self._servers.enter_context(running_server(*arguments, env={"PYTHONPATH": str(self.site)})).url
+        with contextlib.chdir(self.work):
+            server = self._servers.enter_context(running_server(*arguments, env={"PYTHONPATH": str(self.site)}))
+        self._url = server.url
 
     def _environment(self) -> dict[str, str]:
         pip = {"TARGET": str(self.site), "NO_DEPS": "1", "NO_BUILD_ISOLATION": "0", "NO_INDEX": "1", "QUIET": "1"}
@@ -192,6 +216,11 @@ def _commands_in(code: str) -> Iterator[tuple[str, str]]:
     for part in re.split(r"^\$ ", code, flags=re.MULTILINE)[1:]:
         command, shown = re.fullmatch(r"((?:[^\n]*\\\n)*[^\n]*\n)(.*)", part, re.DOTALL).groups()
         yield command.strip(), shown
+
+
+def _is_plain(command: str) -> bool:
+    """Whether it is `poolhook` and arguments, without anything for a shell to do but to split and unquote them."""
+    return command.startswith("poolhook ") and not set("|&;<>$`\\\n") & set(command)
 
 
 def _check(where: str, shown: str | None, printed: str) -> None:
