@@ -66,7 +66,8 @@ class PoolingIOProcessors:
                 raise InvalidRequest(_why_no_route(request.route, self.supported_tasks), param="model")
             return route, request.data
         is_data = isinstance(request, DataRequest)
-        task = request.task or ("plugin" if is_data else self.task)
+        unnamed: PoolingTask = "plugin" if is_data else self.task
+        task = unnamed if request.task is None else request.task
         # Compared, not looked up: a Python caller may have passed something that can't be hashed.
         supported = next((known for known in self.supported_tasks if known == task), None)
         if supported is not None:
