@@ -35,6 +35,8 @@ _DECODER = {**_COMMON, "num_key_value_heads": 2, "head_dim": 8}
 
 FAMILIES: dict[str, tuple[str, str, dict[str, Any]]] = {
     "bert": ("BertConfig", "BertModel", _COMMON),
+    "bert_for_texts": ("BertConfig", "BertForSequenceClassification", _COMMON),
+    "bert_for_tokens": ("BertConfig", "BertForTokenClassification", _COMMON),
     "roberta": ("RobertaConfig", "RobertaModel", _COMMON),
     "distilbert": (
         "DistilBertConfig",
