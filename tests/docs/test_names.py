@@ -1,4 +1,4 @@
-"""The pages speak of what is there: a room, hook, error, option or path that is renamed makes its page fail."""
+"""The pages speak of what is there: a room, hook, error, option, field or path that is renamed makes its page fail."""
 
 from __future__ import annotations
 
@@ -12,26 +12,37 @@ from importlib import import_module
 from pathlib import Path
 
 import pytest
+import transformers
 import yaml
 
 from markdown_pages import PAGES, blocks_of
 from plugins_fixture import PLUGIN_TEMPLATE, REPOSITORY
-from poolhook import __version__, errors
+from poolhook import PoolerConfig, PoolingParams, TokenizationParams, __version__, errors
 from poolhook.plugins.hookspecs import ANSWER_STAGES, HOOKS
 from poolhook.registry import GROUPS
 from poolhook.runtime import RuntimeConfig, build_runtime
 from poolhook.serving import build_app
+from poolhook.tasks import POOLING_TASKS, SCORE_TYPES
 from servers import COMMAND
 
 DOCS = REPOSITORY / "docs"
-ARCHITECTURE = (DOCS / "architecture.md").read_text()
 EVERY_PAGE = [*PAGES, REPOSITORY / "CONTRIBUTING.md", REPOSITORY / "CHANGELOG.md"]
-PROSE = {page: re.sub(r"^```.*?^```$", "", page.read_text(), flags=re.M | re.S) for page in EVERY_PAGE}
+COMING_FROM = DOCS / "coming-from.md"
+
+
+def prose(page: Path) -> str:
+    """The page without its blocks, and without the names of other projects: the first column of their tables."""
+    text = re.sub(r"^```.*?^```$", "", page.read_text(), flags=re.M | re.S)
+    return re.sub(r"^\|[^|]*\|", "|", text, flags=re.M) if page == COMING_FROM else text
+
+
+PROSE = {page: prose(page) for page in EVERY_PAGE}
 QUOTED = {page: set(re.findall(r"`([^`\n]+)`", text)) for page, text in PROSE.items()}
 EVERY_QUOTED = set().union(*QUOTED.values())
 SOURCES = [*(REPOSITORY / "core").rglob("*.py"), *(PLUGIN_TEMPLATE / "src").rglob("*.py")]
 EXAMPLES = [block.code for page in PAGES for block in blocks_of(page) if block.language == "python"]
 CODE = "\n".join([*(path.read_text() for path in SOURCES), *EXAMPLES])
+COMMANDS = ("embed", "classify", "encode", "score", "rerank", "serve", "info", "plugins")
 ERRORS = {
     name: error
     for name, error in vars(errors).items()
@@ -39,11 +50,12 @@ ERRORS = {
 }
 
 
-def rows(heading: str) -> list[list[str]]:
-    """The cells of the table under `heading` of the architecture page, less its head."""
-    section = ARCHITECTURE.split(f"## {heading}\n")[1].split("\n## ")[0]
-    table = [line for line in section.splitlines() if line.startswith("|")]
-    return [[cell.strip() for cell in line.strip("|").split("|")] for line in table[2:]]
+def rows(heading: str, page: str = "architecture.md") -> list[list[str]]:
+    """The cells of the first table under `heading`, less its head."""
+    section = (DOCS / page).read_text().split(f"# {heading}\n", 1)[1]
+    table = re.search(r"(?:^\|.*\n)+", section, flags=re.M)
+    assert table is not None
+    return [[cell.strip() for cell in line.strip("|").split("|")] for line in table[0].splitlines()[2:]]
 
 
 def ticked(cell: str) -> list[str]:
@@ -91,7 +103,42 @@ def test_a_dotted_name_can_be_imported(name: str) -> None:
 
 @pytest.mark.parametrize("name", sorted(n for n in EVERY_QUOTED if re.fullmatch(r"([A-Z][a-z]+\w*){1,}", n)))
 def test_a_class_name_is_a_name_of_the_code(name: str) -> None:
-    assert re.search(rf"^(class {name}\b|{name} = )", CODE, flags=re.M)
+    """A class of ours, one that a model's files name, or one of transformers."""
+    of_the_code = re.search(rf"^(class {name}\b|{name} = )|\"{name}\"", CODE, flags=re.M)
+    assert of_the_code or hasattr(transformers, name)
+
+
+def test_the_table_of_tasks_has_them_all_in_their_order() -> None:
+    assert [ticked(row[0]) for row in rows("Tasks", "tasks.md")] == [[task] for task in POOLING_TASKS]
+
+
+def test_the_table_of_score_types_says_what_makes_them_possible() -> None:
+    table = [(ticked(row[1])[0], ticked(row[0])[0]) for row in rows("Scores and reranking", "tasks.md")]
+    assert sorted(table) == sorted(SCORE_TYPES.items())
+
+
+def test_the_table_of_what_a_request_may_ask_is_its_params() -> None:
+    listed = [ticked(row[0])[0] for row in rows("What a request may ask", "tasks.md")]
+    assert listed == [*PoolingParams.model_fields, *TokenizationParams.model_fields]
+
+
+def test_the_table_of_what_an_operator_may_set_is_the_pooler_config() -> None:
+    listed = [name for row in rows("What the operator may set", "tasks.md") for name in ticked(row[0])]
+    assert listed == list(PoolerConfig.model_fields)
+
+
+def test_what_others_call_it_leads_to_names_that_are_here() -> None:
+    columns = [cell for line in PROSE[COMING_FROM].splitlines() if line.startswith("|") for cell in ticked(line)]
+    names = {name for cell in columns for name in re.findall(r"[a-z]+(?:_[a-z0-9]+)+", cell)}
+    assert names >= {"truncate_prompt_tokens", "use_activation", "hf_overrides"}
+    assert [name for name in sorted(names) if not re.search(rf"\b{name}\b", CODE)] == []
+
+
+@pytest.mark.parametrize("heading", ["vLLM", "sentence-transformers", "text-embeddings-inference", "infinity"])
+def test_every_row_of_what_others_call_it_has_an_answer(heading: str) -> None:
+    for row in rows(heading, COMING_FROM.name):
+        assert len(row) == 2
+        assert all(row)
 
 
 def test_every_entry_point_group_is_explained_and_no_other() -> None:
@@ -103,14 +150,16 @@ def test_every_option_on_the_pages_exists() -> None:
     shown = {
         option
         for page in EVERY_PAGE
-        for command in re.findall(r"poolhook (?:embed|serve|info|plugins)[^\n`]*", page.read_text())
+        for command in re.findall(rf"poolhook (?:{'|'.join(COMMANDS)})[^\n`]*", page.read_text())
         for option in re.findall(r"(?<=\s)--[a-z][\w.-]*", command)
     }
     shown |= {match for quoted in EVERY_QUOTED for match in re.findall(r"^--[a-z][\w.-]*", quoted)}
+    # As JSON, all options below it at once.
+    shown -= {"--pooler-config"}
     env = {**os.environ, "COLUMNS": "400"}
     known = "".join(
         subprocess.run([*COMMAND, command, "--help"], env=env, capture_output=True, text=True, check=True).stdout
-        for command in ("embed", "serve", "info", "plugins")
+        for command in COMMANDS
     )
     assert shown <= {*re.findall(r"--[a-z][\w.-]*", known), "--help"}
     assert {"--io-processor-plugin", "--output", "--load"} <= shown
