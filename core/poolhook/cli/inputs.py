@@ -27,6 +27,7 @@ InputFormat = Annotated[
 ]
 
 _KEYS = {"text", "prompt", "prompt_token_ids", "messages"}
+_MORE_KEYS = {"text_pair", "add_generation_prompt"}
 
 
 def read_inputs(texts: Sequence[str], file: Path | None, input_format: str | None) -> list[Any]:
@@ -69,7 +70,8 @@ def _is_json(file: Path, input_format: str | None) -> bool:
 def _lines(file: Path) -> list[str]:
     try:
         content = sys.stdin.buffer.read() if file == STDIN else file.read_bytes()
-        lines = content.decode("utf-8").splitlines() if b"\r" in content else content.decode("utf-8").split("\n")
+        # Not splitlines(), which also breaks at characters that may stand in a text, such as U+2028.
+        lines = content.decode("utf-8").replace("\r\n", "\n").replace("\r", "\n").split("\n")
     except OSError as error:
         raise InvalidRequest(f"--input can't be read: {error}") from error
     except UnicodeDecodeError as error:
@@ -83,8 +85,11 @@ def _from_json(number: int, line: str) -> Any:
     value = _parsed(number, line)
     if isinstance(value, dict) and not _KEYS & value.keys():
         raise InvalidRequest(f"Line {number} of --input is an object without `text`: {shorten(line)}")
-    # A pair has a text too.
-    return value["text"] if isinstance(value, dict) and set(value) == {"text"} else value
+    if not isinstance(value, dict):
+        return value
+    # An object may hold more than the prompt, such as an id; a pair has a text too.
+    prompt = {key: entry for key, entry in value.items() if key in _KEYS | _MORE_KEYS}
+    return prompt["text"] if set(prompt) == {"text"} else prompt
 
 
 def _parsed(number: int, line: str) -> Any:
