@@ -38,7 +38,7 @@ MISTAKES: list[tuple[str, Any, str | None, str]] = [
     ("/pooling", {}, None, "either `input` (prompts) or `data`"),
     ("/pooling", {"input": "a", "data": 1}, None, "either `input` (prompts) or `data`"),
     ("/pooling", {"input": "a", "task": "classify"}, "task", "Supported tasks: embed"),
-    ("/pooling", {"input": "a", "task": "nonsense"}, "task", "'embed'"),
+    ("/pooling", {"input": "a", "task": "nonsense"}, "task", "Supported tasks: embed, token_embed."),
     ("/pooling", {"data": 1}, "data", "io_processor_plugin"),
     ("/pooling", {"data": 1, "task": "embed"}, "data", "takes `input`"),
 ]
