@@ -13,7 +13,7 @@ from poolhook.errors import ModelError, shorten
 from poolhook.models import architectures
 from poolhook.models.classification import Classifier, read_activation, read_labels
 from poolhook.models.config_file import read_hf_config, read_raw_config
-from poolhook.models.files import read_optional_json
+from poolhook.models.files import read_optional_json, words
 from poolhook.models.late_interaction import STANFORD_ARCHITECTURE, LateInteraction, read_stanford
 from poolhook.models.modules import DenseLayer
 from poolhook.models.sentence_transformers import SentenceTransformerFiles, read_sentence_transformer
@@ -44,7 +44,8 @@ def read_spec(path: Path, name: str | None = None, hf_overrides: Mapping[str, An
     raw = read_raw_config(transformer_path, overrides)
     config = read_hf_config(transformer_path, overrides)
     text = config.get_text_config()
-    architecture = (config.architectures or [type(config).__name__.replace("Config", "Model")])[0]
+    stated = words(raw, "architectures", transformer_path / "config.json")
+    architecture = stated[0] if stated else type(config).__name__.replace("Config", "Model")
     architectures.refuse_unsupported(architecture, config, is_embedder=files is not None)
 
     origins: dict[str, str] = {}
