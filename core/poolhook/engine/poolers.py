@@ -38,7 +38,7 @@ def build_pooler(spec: ModelSpec, head: nn.Module | None, device: torch.device, 
         return Pooler(_with_head(spec, head))
     if spec.is_bge_m3 and not spec.tokens_only:
         return Pooler(_bge_m3(spec, device, load_format))
-    projection = load_projection(spec.dense, device, load_format)
+    projection = load_projection(spec, device, load_format)
     on_tokens = spec.late_interaction is not None
     poolers: dict[PoolingTask, TaskPooler] = {}
     if "embed" in spec.tasks:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
 
 import torch
@@ -35,15 +34,22 @@ class Dense(nn.Module):
         return projected if self.residual is None else projected + self.residual(rows)
 
 
-def load_projection(layers: Sequence[DenseLayer], device: torch.device, load_format: LoadFormat) -> nn.Module | None:
-    """The layers one after the other; None if there are none.
+def load_projection(spec: ModelSpec, device: torch.device, load_format: LoadFormat) -> nn.Module | None:
+    """The linear layers of `spec` one after the other; None if there are none.
 
     Raises:
         ModelError: weights are missing or of another shape, or an activation is none of torch's.
     """
-    if not layers:
+    if not spec.dense:
         return None
-    chain = nn.Sequential(*(_dense(layer, load_format) for layer in layers))
+    chain = nn.Sequential(*(_dense(layer, load_format) for layer in spec.dense))
+    size = spec.hidden_size * (1 if spec.late_interaction is not None else len(spec.pooling))
+    for layer, dense in zip(spec.dense, chain, strict=True):
+        if isinstance(dense, Dense) and dense.linear.in_features != size:
+            raise ModelError(f"{layer.path} takes {dense.linear.in_features} dimensions, but {size} come in.")
+        if isinstance(dense, Dense) and isinstance(dense.residual, nn.Identity) and layer.size != size:
+            raise ModelError(f"The weights of {layer.path} lack the residual layer's.")
+        size = layer.size
     return chain.to(device).eval().requires_grad_(False)
 
 
