@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -90,6 +91,49 @@ class TestWhatIsRefused:
         edit_json(directory / "config.json", intermediate_size=48)
         with pytest.raises(ModelError, match="weights"):
             load(directory)
+
+
+class TestPickledWeights:
+    @pytest.fixture
+    def pickled(self, directory: Path) -> Path:
+        """The tiny BERT as older releases of transformers saved it."""
+        torch.save(load_file(directory / "model.safetensors"), directory / "pytorch_model.bin")
+        (directory / "model.safetensors").unlink()
+        return directory
+
+    def test_are_refused_with_the_option_that_allows_them(self, pickled: Path):
+        with pytest.raises(ModelError) as caught:
+            load(pickled)
+        assert str(caught.value) == (
+            f"{pickled} holds no safetensors weights, and poolhook reads pickled ones only when told to, since that "
+            "can run code. Convert them (load the model with transformers, call save_pretrained), or set load_format to "
+            "'pt', which reads them with torch's restricted unpickler."
+        )
+
+    def test_are_the_same_weights_where_they_are_allowed(self, pickled: Path, tiny_model: TinyModel):
+        ours = load_model(read_spec(pickled), CPU, torch.float32, "pt").state_dict()
+        torch.testing.assert_close(ours, load(tiny_model("bert")).state_dict())
+
+    def test_are_passed_over_where_there_are_others(self, directory: Path):
+        (directory / "pytorch_model.bin").write_bytes(b"no pickle")
+        assert load_model(read_spec(directory), CPU, torch.float32, "pt") is not None
+
+    def test_that_would_run_code_do_not(self, pickled: Path, tmp_path: Path):
+        with (pickled / "pytorch_model.bin").open("wb") as file:
+            pickle.dump(_Touches(tmp_path / "ran"), file)
+        with pytest.raises(ModelError, match="can't be loaded"):
+            load_model(read_spec(pickled), CPU, torch.float32, "pt")
+        assert not (tmp_path / "ran").exists()
+
+
+class _Touches:
+    """Unpickling it makes a file."""
+
+    def __init__(self, file: Path) -> None:
+        self._file = file
+
+    def __reduce__(self) -> Any:
+        return Path.touch, (self._file,)
 
 
 class TestTransformersTalk:

@@ -204,6 +204,16 @@ class TestDense:
         save_file({"other": torch.zeros(1)}, directory / "2_Dense" / "model.safetensors")
         assert self.load(directory) == f"The weights of {directory / '2_Dense'} lack the linear layer's."
 
+    @pytest.mark.parametrize(("weight", "bias"), [((8,), (8,)), ((8, 32), (7,)), ((8, 32, 1), None)])
+    def test_with_weights_that_make_no_layer_is_refused(self, directory: Path, weight: Any, bias: Any):
+        shapes = {"linear.weight": weight} | ({"linear.bias": bias} if bias else {})
+        tensors = {name: torch.zeros(shape) for name, shape in shapes.items()}
+        save_file(tensors, directory / "2_Dense" / "model.safetensors")
+        given = [list(shape) for shape in shapes.values()]
+        assert self.load(directory) == (
+            f"The weights of {directory / '2_Dense'} have the shapes {given}, which make no linear layer."
+        )
+
     def test_with_pickled_weights_is_read_only_where_that_is_allowed(self, directory: Path):
         layer = Dense(32, 8)
         torch.save(layer.state_dict(), directory / "2_Dense" / "pytorch_model.bin")

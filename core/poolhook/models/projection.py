@@ -71,13 +71,16 @@ def linear_of(tensors: dict[str, Tensor], where: Path) -> nn.Linear:
     """A linear layer of `weight` and maybe `bias`.
 
     Raises:
-        ModelError: there is no weight.
+        ModelError: there is no weight, or the two make no linear layer.
     """
     weight, bias = tensors.get("weight"), tensors.get("bias")
     if weight is None:
         raise ModelError(f"The weights of {where} lack the linear layer's.")
+    if weight.dim() != 2 or (bias is not None and bias.shape != weight.shape[:1]):
+        shapes = [list(tensor.shape) for tensor in (weight, bias) if tensor is not None]
+        raise ModelError(f"The weights of {where} have the shapes {shapes}, which make no linear layer.")
     linear = nn.Linear(weight.shape[1], weight.shape[0], bias=bias is not None)
-    linear.load_state_dict(tensors)
+    linear.load_state_dict({"weight": weight} if bias is None else {"weight": weight, "bias": bias})
     return linear
 
 
