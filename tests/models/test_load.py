@@ -106,8 +106,8 @@ class TestPickledWeights:
             load(pickled)
         assert str(caught.value) == (
             f"{pickled} holds no safetensors weights, and poolhook reads pickled ones only when told to, since that "
-            "can run code. Convert them (load the model with transformers, call save_pretrained), or set load_format to "
-            "'pt', which reads them with torch's restricted unpickler."
+            "can run code. Convert them (load the model with transformers, call save_pretrained), or set load_format "
+            "to 'pt', which reads them with torch's restricted unpickler."
         )
 
     def test_are_the_same_weights_where_they_are_allowed(self, pickled: Path, tiny_model: TinyModel):
