@@ -1,4 +1,4 @@
-"""One real server with the real model for this folder."""
+"""One real server with the real model for this folder, and tiny models of every kind."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from served import models  # noqa: F401 (a fixture is found by its name)
 from servers import Server, running_server
 
 
