@@ -1,4 +1,4 @@
-"""Directories of sentence-transformers: the old layout by hand, the new one as the installed release saves it."""
+"""Model directories to read: sentence-transformers' old layout by hand, its new one as it saves it, random heads."""
 
 from __future__ import annotations
 
@@ -7,11 +7,13 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import torch
+import transformers
 from sentence_transformers import SentenceTransformer
 from sentence_transformers.sentence_transformer.modules import Normalize, Pooling, Transformer
 
 from poolhook.config import PoolingType
-from tiny import edit_json, save_tiny_config
+from tiny import edit_json, save_tiny_config, save_tokenizer, tiny_config
 
 MODES = {
     "cls": ("pooling_mode_cls_token", PoolingType.CLS),
@@ -64,3 +66,15 @@ def new_layout(
     ]
     SentenceTransformer(modules=modules, device="cpu", **options).save(str(directory), create_model_card=False)
     return directory
+
+
+def save_random_model(directory: Path, architecture: str, family: str = "bert", **config: Any) -> Any:
+    """Save a random model of any class of a tiny `family` with its tokenizer; its logits are far from zero."""
+    torch.manual_seed(0)
+    model = getattr(transformers, architecture)(tiny_config(family, architectures=[architecture], **config)).eval()
+    with torch.no_grad():
+        for weight in model.parameters():
+            weight.normal_(0, 0.3)
+    model.save_pretrained(directory)
+    save_tokenizer(directory)
+    return model

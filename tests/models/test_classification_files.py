@@ -9,25 +9,14 @@ import pytest
 import torch
 import transformers
 
+from model_directories import save_random_model
 from poolhook import LLM
 from poolhook.errors import ModelError
 from poolhook.models import read_spec
-from tiny import edit_json, save_tiny_config, save_tokenizer, tiny_config
+from tiny import edit_json, save_tiny_config
 
 TEXTS = ["w1", "w5 w6 w7 w8", " ".join(f"w{i}" for i in range(40))]
 SEQUENCE = "BertForSequenceClassification"
-
-
-def save_classifier(directory: Path, architecture: str = SEQUENCE, **config: Any) -> Any:
-    """Save a random classifier; return it."""
-    torch.manual_seed(0)
-    model = getattr(transformers, architecture)(tiny_config("bert", architectures=[architecture], **config)).eval()
-    with torch.no_grad():
-        for weight in model.parameters():
-            weight.normal_(0, 0.3)
-    model.save_pretrained(directory)
-    save_tokenizer(directory)
-    return model
 
 
 class TestActivation:
@@ -66,7 +55,7 @@ class TestActivation:
     def test_is_applied_to_the_models_own_logits(
         self, tmp_path: Path, problem_type: str | None, labels: int, activate: Any
     ):
-        model = save_classifier(tmp_path, num_labels=labels, problem_type=problem_type)
+        model = save_random_model(tmp_path, SEQUENCE, num_labels=labels, problem_type=problem_type)
         tokenizer = transformers.AutoTokenizer.from_pretrained(tmp_path)
         with torch.inference_mode():
             expected = [activate(model(**tokenizer(text, return_tensors="pt")).logits[0]) for text in TEXTS]
@@ -75,7 +64,7 @@ class TestActivation:
         torch.testing.assert_close(torch.tensor(ours), torch.stack(expected), rtol=1e-5, atol=1e-5)
 
     def test_of_each_token_is_applied_to_the_models_own_logits(self, tmp_path: Path):
-        model = save_classifier(tmp_path, "BertForTokenClassification", num_labels=4)
+        model = save_random_model(tmp_path, "BertForTokenClassification", num_labels=4)
         tokenizer = transformers.AutoTokenizer.from_pretrained(tmp_path)
         with LLM(str(tmp_path), device="cpu", dtype="float32") as llm:
             ours = llm.encode(TEXTS, pooling_task="token_classify", use_tqdm=False)

@@ -9,34 +9,20 @@ from typing import Any
 
 import pytest
 import torch
-import transformers
 from sentence_transformers import CrossEncoder
 from sentence_transformers.cross_encoder.modules import LogitScore, Transformer
 from sentence_transformers.sentence_transformer.modules import Dense, Pooling
 from torch import nn
 
-from model_directories import write_modules
+from model_directories import save_random_model, write_modules
 from poolhook import LLM
 from poolhook.errors import ModelError
 from poolhook.models import read_spec
-from tiny import edit_json, save_tiny_config, save_tokenizer, tiny_config
+from tiny import edit_json, save_tiny_config
 
 QUERY = "w1 w2 w3"
 DOCUMENTS = ["w4", "w5 w6 w7 w8", " ".join(f"w{i}" for i in range(60)), "w2 w2"]
 PAIRS = [(QUERY, document) for document in DOCUMENTS]
-
-
-def save_model(directory: Path, architecture: str, **config: Any) -> Path:
-    """A random model with a head; its logits are far from zero."""
-    family = "qwen3" if "Qwen3" in architecture else "bert"
-    torch.manual_seed(0)
-    model = getattr(transformers, architecture)(tiny_config(family, architectures=[architecture], **config))
-    with torch.no_grad():
-        for weight in model.parameters():
-            weight.normal_(0, 0.3)
-    model.save_pretrained(directory)
-    save_tokenizer(directory)
-    return directory
 
 
 @pytest.fixture
@@ -44,8 +30,8 @@ def save_cross_encoder(tmp_path: Path) -> Callable[..., Path]:
     """Save a CrossEncoder as the installed release does."""
 
     def save(labels: int, activation: nn.Module | None = None) -> Path:
-        model = save_model(tmp_path / "plain", "BertForSequenceClassification", num_labels=labels)
-        CrossEncoder(str(model), device="cpu", activation_fn=activation).save(str(tmp_path / "saved"))
+        save_random_model(tmp_path / "plain", "BertForSequenceClassification", num_labels=labels)
+        CrossEncoder(str(tmp_path / "plain"), device="cpu", activation_fn=activation).save(str(tmp_path / "saved"))
         return tmp_path / "saved"
 
     return save
@@ -79,9 +65,8 @@ class TestScores:
     def test_equal_those_of_a_language_model_with_a_logit_score(
         self, tmp_path: Path, activation: nn.Module | None, false_token: int | None
     ):
-        transformer = Transformer(
-            str(save_model(tmp_path / "plain", "Qwen3ForCausalLM")), transformer_task="text-generation"
-        )
+        save_random_model(tmp_path / "plain", "Qwen3ForCausalLM", "qwen3")
+        transformer = Transformer(str(tmp_path / "plain"), transformer_task="text-generation")
         modules = [transformer, LogitScore(true_token_id=7, false_token_id=false_token)]
         reference = CrossEncoder(modules=modules, device="cpu", activation_fn=activation)
         reference.save(str(tmp_path / "saved"))
@@ -144,7 +129,7 @@ class TestWhatIsRefused:
         assert str(caught.value) == (f"{file} must state true_token_id, a token id, and may state false_token_id.")
 
     def test_a_cross_encoder_that_scores_with_a_dense_layer(self, tmp_path: Path):
-        save_model(tmp_path / "plain", "BertModel")
+        save_random_model(tmp_path / "plain", "BertModel")
         score = Dense(32, 1, activation_function=nn.Identity(), module_output_name="scores")
         modules = [Transformer(str(tmp_path / "plain")), Pooling(32), score]
         CrossEncoder(modules=modules, device="cpu").save(str(tmp_path / "saved"))

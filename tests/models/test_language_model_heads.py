@@ -12,10 +12,11 @@ import transformers
 from safetensors.torch import load_file, save_file
 from torch import Tensor
 
+from model_directories import save_random_model
 from poolhook import LLM
 from poolhook.errors import ConfigError, ModelError
 from poolhook.models import read_spec
-from tiny import edit_json, save_tiny_config, save_tokenizer, tiny_config
+from tiny import edit_json, save_tiny_config
 
 TEXTS = ["w1", "w5 w6 w7 w8", " ".join(f"w{i}" for i in range(40)), "w7 w7 w7"]
 NO, YES = 5 + 4, 7 + 4  # the ids of w5 and w7
@@ -25,18 +26,8 @@ NO, YES = 5 + 4, 7 + 4  # the ids of w5 and w7
 def causal_lm(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A random Qwen3ForCausalLM."""
     directory = tmp_path_factory.mktemp("causal_lm")
-    save_random("Qwen3ForCausalLM", directory)
+    save_random_model(directory, "Qwen3ForCausalLM", "qwen3")
     return directory
-
-
-def save_random(architecture: str, directory: Path) -> None:
-    torch.manual_seed(0)
-    model = getattr(transformers, architecture)(tiny_config("qwen3", architectures=[architecture]))
-    with torch.no_grad():
-        for weight in model.parameters():
-            weight.normal_(0, 0.3)
-    model.save_pretrained(directory)
-    save_tokenizer(directory)
 
 
 def hidden_states(directory: Path) -> list[Tensor]:
@@ -146,7 +137,7 @@ class TestRewards:
     @staticmethod
     def save(directory: Path, architecture: str, score: dict[str, Tensor]) -> Path:
         """A random transformer with the head `score`, as a class that transformers does not have saves it."""
-        save_random("Qwen3Model", directory)
+        save_random_model(directory, "Qwen3Model", "qwen3")
         edit_json(directory / "config.json", architectures=[architecture])
         weights = {f"model.{name}": tensor for name, tensor in load_file(directory / "model.safetensors").items()}
         weights |= {f"score.{name}": tensor for name, tensor in score.items()}

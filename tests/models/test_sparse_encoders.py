@@ -8,35 +8,23 @@ from typing import Any
 
 import pytest
 import torch
-import transformers
 from sentence_transformers import SparseEncoder
 from sentence_transformers.sparse_encoder.modules import SpladePooling, Transformer
 
+from model_directories import save_random_model
 from poolhook import LLM
 from poolhook.errors import ModelError
 from poolhook.models import read_spec
-from tiny import VOCAB_SIZE, edit_json, save_tiny_config, save_tokenizer, tiny_config
+from tiny import VOCAB_SIZE, edit_json, save_tiny_config
 
 TEXTS = ["w1", "w5 w6 w7 w8", " ".join(f"w{i}" for i in range(40)), "w7 w7 w7"]
 CLASSES = {"bert": "BertForMaskedLM", "distilbert": "DistilBertForMaskedLM", "modernbert": "ModernBertForMaskedLM"}
 
 
-def save_masked_lm(directory: Path, family: str = "bert") -> Path:
-    """A random masked language model."""
-    torch.manual_seed(0)
-    model = getattr(transformers, CLASSES[family])(tiny_config(family, architectures=[CLASSES[family]]))
-    with torch.no_grad():
-        for weight in model.parameters():
-            weight.normal_(0, 0.3)
-    model.save_pretrained(directory)
-    save_tokenizer(directory)
-    return directory
-
-
 def save_encoder(directory: Path, family: str = "bert", **pooling: Any) -> Path:
     """A SparseEncoder as the installed release saves it."""
-    plain = save_masked_lm(directory / "plain", family)
-    modules = [Transformer(str(plain), transformer_task="fill-mask"), SpladePooling(**pooling)]
+    save_random_model(directory / "plain", CLASSES[family], family)
+    modules = [Transformer(str(directory / "plain"), transformer_task="fill-mask"), SpladePooling(**pooling)]
     prompts = {"query": "w21 ", "document": ""}
     SparseEncoder(modules=modules, prompts=prompts, device="cpu").save(str(directory / "saved"))
     return directory / "saved"
