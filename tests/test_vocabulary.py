@@ -1,9 +1,8 @@
-"""Specifies the vocabulary: configs, params, errors, tasks and outputs, which every room shares."""
+"""Specifies the vocabulary: configs, params, tasks and outputs, which every room shares."""
 
 from __future__ import annotations
 
 import pickle
-from http import HTTPStatus
 from typing import Any
 
 import pytest
@@ -12,29 +11,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from poolhook import errors
 from poolhook.config import EngineConfig, ModelConfig, PoolerConfig, PoolingType
-from poolhook.errors import ClientError, ConfigError, PoolhookError, describe_problems, shorten
-from poolhook.outputs import EmbeddingOutput, EmbeddingRequestOutput, PoolingOutput, PoolingRequestOutput
+from poolhook.errors import ConfigError, describe_problems
+from poolhook.outputs import (
+    ClassificationOutput,
+    ClassificationRequestOutput,
+    EmbeddingOutput,
+    EmbeddingRequestOutput,
+    PoolingOutput,
+    PoolingRequestOutput,
+)
 from poolhook.params import PoolingParams, TokenizationParams
-from poolhook.tasks import POOLING_TASKS, in_order
-
-ERRORS = [
-    errors.InvalidRequest("no such thing", param="input"),
-    errors.UnknownModel("no such model", "model"),
-    errors.RequestTooLarge("too much"),
-    errors.Overloaded("full", retry_after=7),
-    errors.DeadlineExceeded("late"),
-    errors.ConfigError("no such option"),
-    errors.ModelError("no such directory"),
-    errors.EngineError("failed"),
-    errors.NonFiniteOutput("NaN"),
-    errors.EngineDead("dead"),
-    errors.PluginLoadError("p (d 1.0)", "its import failed"),
-    errors.PluginContractError("p (d 1.0)", "no such hook"),
-    errors.PluginStageError("p (d 1.0)", "parse_data", "KeyError: 'x'"),
-]
-by_type = pytest.mark.parametrize("error", ERRORS, ids=lambda error: type(error).__name__)
+from poolhook.tasks import POOLING_TASKS, SCORE_TYPES, in_order, why_unsupported
 
 
 class TestTasks:
@@ -44,6 +32,42 @@ class TestTasks:
 
     def test_begin_with_embed_and_end_with_plugin(self):
         assert POOLING_TASKS == ("embed", "classify", "token_embed", "token_classify", "plugin")
+
+    @pytest.mark.parametrize(
+        ("task", "says"),
+        [
+            ("classify", "Task 'classify' is not supported. "),
+            (
+                "score",
+                "Task 'score' was removed; ask for scores with LLM.score or /score, or for task 'classify' if you want "
+                "a cross-encoder's raw answer. ",
+            ),
+            (
+                "encode",
+                "Task 'encode' was removed; use task 'token_embed' for a vector for each token, or 'token_classify' "
+                "for labels. ",
+            ),
+            (
+                "normalize",
+                "Task 'normalize' was removed; it is no task: set use_activation to have embeddings normalised or "
+                "not. ",
+            ),
+            (None, "No task was given. "),
+            (["embed"], "Task of list is not supported. "),
+            ("x" * 101, "Task of str is not supported. "),
+        ],
+        ids=repr,
+    )
+    def test_that_are_not_supported_get_advice_and_all_that_are_in_order(self, task: Any, says: str):
+        assert why_unsupported(task, ["plugin", "embed", "embed"]) == f"{says}Supported tasks: embed, plugin."
+        assert why_unsupported(task, []) == f"{says}Supported tasks: none."
+
+    def test_make_a_score_type_possible_each(self):
+        assert SCORE_TYPES == {
+            "embed": "bi-encoder",
+            "classify": "cross-encoder",
+            "token_embed": "late-interaction",
+        }
 
 
 class TestGetPoolingTask:
@@ -63,7 +87,8 @@ class TestGetPoolingTask:
     def test_is_token_classify_for_an_architecture_made_for_it(self):
         model = ModelConfig("BertForTokenClassification")
         assert model.get_pooling_task(["embed", "token_classify"]) == "token_classify"
-        assert model.get_pooling_task(["embed"]) == "embed"
+        assert model.get_pooling_task(["embed", "classify"]) == "embed"
+        assert ModelConfig("BertForSequenceClassification").get_pooling_task(["classify", "embed"]) == "embed"
 
     def test_that_is_not_supported_is_refused_with_all_that_are(self):
         model = ModelConfig("BertModel", PoolerConfig(task="classify"))
@@ -110,6 +135,47 @@ class TestConfigs:
             config = PoolerConfig.model_validate({"pooling_type": name, "step_tag_id": step_tag_id})
             assert config.pooling_type is kind
 
+    @pytest.mark.parametrize(
+        ("options", "says"),
+        [
+            ({"pooling_type": "STEP"}, "pooling_type STEP and step_tag_id go together: give both or neither"),
+            ({"step_tag_id": 5}, "pooling_type STEP and step_tag_id go together: give both or neither"),
+            (
+                {"pooling_type": "ALL", "step_tag_id": 5},
+                "pooling_type STEP and step_tag_id go together: give both or neither",
+            ),
+            (
+                {"max_embed_len": 5},
+                "max_embed_len is for chunked processing: set enable_chunked_processing too",
+            ),
+        ],
+        ids=str,
+    )
+    def test_refuse_options_that_need_each_other(self, options: dict[str, Any], says: str):
+        with pytest.raises(ValidationError) as caught:
+            PoolerConfig.model_validate(options)
+        assert describe_problems(caught.value.errors()) == (says, None)
+
+    @pytest.mark.parametrize(
+        "options",
+        [
+            {"dimensions": 0},
+            {"max_embed_len": 0, "enable_chunked_processing": True},
+            {"logit_sigma": 0},
+            {"logit_sigma": -1.5},
+            {"step_tag_id": -1, "pooling_type": "STEP"},
+            {"returned_token_ids": []},
+            {"returned_token_ids": [-1]},
+        ],
+        ids=str,
+    )
+    def test_refuse_values_out_of_range(self, options: dict[str, Any]):
+        with pytest.raises(ValidationError, match=next(iter(options))):
+            PoolerConfig.model_validate(options)
+
+    def test_know_which_pooling_answers_for_tokens(self):
+        assert [kind for kind in PoolingType if kind.is_of_tokens] == [PoolingType.ALL, PoolingType.STEP]
+
     @pytest.mark.parametrize("options", [{"pooling_type": "MEDIAN"}, {"task": "score"}, {"use_activation": "perhaps"}])
     def test_refuse_unknown_pooling(self, options: dict[str, Any]):
         with pytest.raises(ValidationError, match=next(iter(options))):
@@ -138,106 +204,29 @@ class TestParams:
         with pytest.raises(ValidationError, match=next(iter(options))):
             TokenizationParams.model_validate(options)
 
+    @pytest.mark.parametrize("name", ["normalize", "softmax", "activation"])
+    def test_refuse_a_removed_name_with_what_to_use(self, name: str):
+        with pytest.raises(ValidationError) as caught:
+            PoolingParams.model_validate({name: True})
+        assert describe_problems(caught.value.errors()) == (
+            f"`{name}` was removed: use `use_activation`, which is the same for every task",
+            None,
+        )
+
+    @pytest.mark.parametrize("model", [PoolingParams, PoolerConfig])
+    @pytest.mark.parametrize("task", ["score", "encode", "normalize", "nonsense", "", 7, ["embed"], {}], ids=repr)
+    def test_take_a_task_or_say_what_there_is(self, model: Any, task: Any):
+        with pytest.raises(ValidationError) as caught:
+            model(task=task)
+        assert describe_problems(caught.value.errors()) == (f"task: {why_unsupported(task, POOLING_TASKS)}", "task")
+        assert [model(task=known).task for known in POOLING_TASKS] == list(POOLING_TASKS)
+        assert model(task=None).task is None
+
     def test_leave_everything_to_the_model_unless_told(self):
         assert PoolingParams().model_dump(exclude_none=True) == {}
         assert TokenizationParams() == TokenizationParams(
             truncate_prompt_tokens=None, truncation_side=None, add_special_tokens=True
         )
-
-
-class TestErrors:
-    @by_type
-    def test_cross_process_borders_whole(self, error: PoolhookError):
-        copy = pickle.loads(pickle.dumps(error))
-        assert type(copy) is type(error)
-        assert str(copy) == str(error)
-        assert vars(copy) == vars(error)
-
-    @by_type
-    def test_say_whose_mistake_it_was_by_their_status(self, error: PoolhookError):
-        assert (400 <= error.status < 500) == isinstance(error, ClientError)
-
-    def test_have_the_status_of_their_kind(self):
-        statuses = {type(error): error.status for error in ERRORS}
-        assert statuses[errors.InvalidRequest] == HTTPStatus.BAD_REQUEST
-        assert statuses[errors.UnknownModel] == HTTPStatus.NOT_FOUND
-        assert statuses[errors.RequestTooLarge] == HTTPStatus.REQUEST_ENTITY_TOO_LARGE
-        assert statuses[errors.Overloaded] == HTTPStatus.TOO_MANY_REQUESTS
-        assert statuses[errors.DeadlineExceeded] == HTTPStatus.GATEWAY_TIMEOUT
-        assert statuses[errors.EngineDead] == HTTPStatus.SERVICE_UNAVAILABLE
-        assert statuses[errors.PluginStageError] == HTTPStatus.INTERNAL_SERVER_ERROR
-
-    @pytest.mark.parametrize(
-        ("error", "builtin"),
-        [
-            (errors.InvalidRequest("x"), ValueError),
-            (errors.DeadlineExceeded("x"), TimeoutError),
-            (errors.ModelError("x"), ValueError),
-            (errors.EngineDead("x"), RuntimeError),
-        ],
-    )
-    def test_can_be_caught_as_pythons_own(self, error: PoolhookError, builtin: type[Exception]):
-        assert isinstance(error, builtin)
-        assert isinstance(error, PoolhookError)
-
-    def test_of_a_plugin_name_it_and_the_stage(self):
-        assert str(ERRORS[-1]) == "Plugin p (d 1.0) failed in parse_data: KeyError: 'x'"
-        assert str(ERRORS[-2]) == "Plugin p (d 1.0): no such hook"
-
-    @pytest.mark.parametrize(
-        "make", [errors.InvalidRequest, errors.EngineError, lambda text: errors.PluginError("p", text)]
-    )
-    def test_stay_short_and_printable_whatever_was_sent(self, make: Any):
-        message = str(make("a\ud800" + "b" * 10**6))
-        assert len(message) <= 2000
-        assert message.encode()
-
-
-class TestShorten:
-    @given(st.text() | st.text(min_size=300), st.integers(20, 300))
-    def test_never_exceeds_its_limit_and_is_always_encodable(self, text: str, limit: int):
-        short = shorten(text, limit)
-        assert len(short) <= limit
-        assert short.encode().decode() == short
-
-    @given(st.text(max_size=200).filter(lambda text: not any("\ud800" <= c <= "\udfff" for c in text)))
-    def test_leaves_a_short_text_as_it_is(self, text: str):
-        assert shorten(text) == text
-
-    def test_cuts_out_the_middle(self):
-        assert shorten("a" * 500 + "z" * 500, 30) == "a" * 20 + " ... " + "z" * 5
-
-    @pytest.mark.parametrize(
-        ("value", "quoted"),
-        [(5, "5"), (None, "None"), ([1, "a"], "[1, 'a']"), ({"a": 1}, "{'a': 1}"), (b"a", "b'a'"), (0.5, "0.5")],
-    )
-    def test_quotes_values_as_python_writes_them(self, value: Any, quoted: str):
-        assert shorten(value) == quoted
-
-    @pytest.mark.parametrize(
-        "value", [pytest.param(10**5000, id="huge"), [[[[[[[]]]]]]], list(range(10**6)), {i: i for i in range(10**5)}]
-    )
-    def test_bounds_any_value(self, value: Any):
-        assert 0 < len(shorten(value)) <= 200
-
-
-class TestDescribeProblems:
-    def test_names_the_first_field_and_bounds_the_list(self):
-        problems = [{"type": "missing", "loc": ("body", i), "msg": f"problem {i}"} for i in range(9)]
-        text, field = describe_problems(problems)
-        assert text.startswith("body.0: problem 0; body.1: problem 1; ")
-        assert text.endswith("; and 4 more")
-        assert field == "body.0"
-
-    def test_has_no_field_where_the_whole_is_wrong(self):
-        problem = {"type": "dict_type", "loc": (), "msg": "not an object"}
-        assert describe_problems([problem]) == ("not an object", None)
-        assert describe_problems([]) == ("", None)
-
-    def test_says_it_plainly(self):
-        with pytest.raises(ValidationError) as caught:
-            PoolingParams.model_validate({"no_such_option": 1})
-        assert describe_problems(caught.value.errors()) == ("no_such_option: there is no such field", "no_such_option")
 
 
 class TestOutputs:
@@ -254,6 +243,21 @@ class TestOutputs:
         assert (output.request_id, output.prompt_token_ids, output.finished) == ("id-1", (5, 6), True)
         assert output.outputs.embedding == [1.0] * 3
         assert isinstance(output, PoolingRequestOutput)
+
+    def test_a_classification_names_the_best_label_and_the_first_of_equals(self):
+        output = ClassificationOutput([0.25, 0.5, 0.25], ("a", "b", "c"))
+        assert (output.num_classes, output.label) == (3, "b")
+        assert ClassificationOutput([0.5, 0.5], ("a", "b")).label == "a"
+        assert ClassificationOutput([-3.0, -1.0], ("a", "b")).label == "b"
+
+    def test_a_pooled_output_can_be_read_as_a_classification(self):
+        pooled = PoolingRequestOutput("id-1", PoolingOutput(torch.tensor([0.25, 0.75])), (5, 6))
+        output = ClassificationRequestOutput.of(pooled, ("a", "b"))
+        assert (output.request_id, output.prompt_token_ids) == ("id-1", (5, 6))
+        assert (output.outputs.probs, output.outputs.label) == ([0.25, 0.75], "b")
+
+    def test_pooled_data_has_no_parts_unless_a_model_has_some(self):
+        assert PoolingOutput(torch.ones(1)).parts == {}
 
     def test_outputs_cross_process_borders(self):
         output = EmbeddingRequestOutput("id-1", EmbeddingOutput(torch.ones(3)), (5, 6))
