@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -11,6 +13,13 @@ from parity.faces import FP32, CommandLine, Face, Offline, Served
 from parity.ways import WAYS, together
 from poolhook import LLM
 from servers import running_server
+
+
+@pytest.fixture(scope="module")
+def config(model: Path) -> dict[str, Any]:
+    """The model's `config.json`."""
+    content: dict[str, Any] = json.loads((model / "config.json").read_text(encoding="utf-8"))
+    return content
 
 
 @pytest.fixture(scope="module")

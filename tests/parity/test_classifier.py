@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -63,7 +64,7 @@ def test_varied_texts_have_the_logits_that_transformers_gives(offline: Offline, 
     np.testing.assert_allclose(logits, wanted, rtol=0, atol=1e-5)
 
 
-def test_info_tells_the_truth(command_line: CommandLine) -> None:
+def test_info_tells_the_truth(command_line: CommandLine, config: dict[str, Any]) -> None:
     facts = command_line.info()
     assert {name: facts[name] for name in ("architecture", "tasks", "labels", "activation", "batches", "dtype")} == {
         "architecture": "BertForSequenceClassification",
@@ -73,4 +74,4 @@ def test_info_tells_the_truth(command_line: CommandLine) -> None:
         "batches": "packed",
         "dtype": "float32",
     }
-    assert (facts["pooling"], facts["max_length"], facts["vocab_size"]) == (["CLS"], 512, 833)
+    assert (facts["pooling"], facts["max_length"], facts["vocab_size"]) == (["CLS"], 512, config["vocab_size"])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -105,7 +106,7 @@ def test_any_text_has_the_maxsim_that_sentence_transformers_gives_alone_and_amon
     np.testing.assert_allclose(alone, wanted, rtol=0, atol=1e-4)
 
 
-def test_info_tells_the_truth(command_line: CommandLine) -> None:
+def test_info_tells_the_truth(command_line: CommandLine, config: dict[str, Any]) -> None:
     facts = command_line.info()
     assert {name: facts[name] for name in ("architecture", "tasks", "normalize", "dense", "batches", "dtype")} == {
         "architecture": "BertModel",
@@ -119,4 +120,4 @@ def test_info_tells_the_truth(command_line: CommandLine) -> None:
         "query": "prefix '[Q] ', up to 32 tokens",
         "document": "prefix '[D] ', up to 180 tokens",
     }
-    assert (facts["embedding_size"], facts["vocab_size"]) == (64, 835)
+    assert (facts["embedding_size"], facts["vocab_size"]) == (64, config["vocab_size"])

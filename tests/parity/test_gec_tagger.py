@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -45,17 +45,15 @@ def test_every_logit_agrees_with_transformers(offline: Offline, wanted: list[np.
             np.testing.assert_allclose(logits, reference, rtol=1e-5, atol=1e-4)
 
 
-def test_it_says_what_to_replace(command_line: CommandLine, model: Path) -> None:
-    id2label = json.loads((model / "config.json").read_text(encoding="utf-8"))["id2label"]
+def test_it_says_what_to_replace(command_line: CommandLine, config: dict[str, Any]) -> None:
     (probabilities,) = command_line.encode([MENDED])
-    best = [id2label[str(place)] for place in probabilities.argmax(axis=1)]
+    best = [config["id2label"][str(place)] for place in probabilities.argmax(axis=1)]
     assert best == ["$KEEP", "$REPLACE_There", *["$KEEP"] * 5]
 
 
-def test_info_tells_the_truth(command_line: CommandLine, model: Path) -> None:
+def test_info_tells_the_truth(command_line: CommandLine, config: dict[str, Any]) -> None:
     facts = command_line.info()
     wanted = {"architecture": "DistilBertForTokenClassification", "tasks": ["token_classify"], "activation": "softmax"}
     wanted |= {"max_length": 512, "vocab_size": 28996, "batches": "packed", "dtype": "float32"}
     assert {fact: facts[fact] for fact in wanted} == wanted
-    id2label = json.loads((model / "config.json").read_text(encoding="utf-8"))["id2label"]
-    assert facts["labels"] == [id2label[str(place)] for place in range(213)]
+    assert facts["labels"] == [config["id2label"][str(place)] for place in range(213)]

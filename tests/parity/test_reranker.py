@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -90,7 +91,7 @@ def test_any_pair_has_the_same_score_alone_and_among_others(offline: Offline, pa
     np.testing.assert_allclose(offline.score_pairs(pairs), alone, rtol=0, atol=1e-6)
 
 
-def test_info_tells_the_truth(command_line: CommandLine) -> None:
+def test_info_tells_the_truth(command_line: CommandLine, config: dict[str, Any]) -> None:
     facts = command_line.info()
     assert {name: facts[name] for name in ("architecture", "tasks", "labels", "activation", "batches", "dtype")} == {
         "architecture": "BertForSequenceClassification",
@@ -100,5 +101,5 @@ def test_info_tells_the_truth(command_line: CommandLine) -> None:
         "batches": "packed",
         "dtype": "float32",
     }
-    assert (facts["pooling"], facts["max_length"], facts["vocab_size"]) == (["CLS"], 512, 833)
+    assert (facts["pooling"], facts["max_length"], facts["vocab_size"]) == (["CLS"], 512, config["vocab_size"])
     assert facts["checkpoint_dtype"] == "float16"

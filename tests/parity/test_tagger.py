@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -54,7 +55,7 @@ def test_varied_texts_have_the_logits_that_transformers_gives(offline: Offline, 
         np.testing.assert_allclose(logits, wanted, rtol=0, atol=1e-5)
 
 
-def test_info_tells_the_truth(command_line: CommandLine) -> None:
+def test_info_tells_the_truth(command_line: CommandLine, config: dict[str, Any]) -> None:
     facts = command_line.info()
     assert {name: facts[name] for name in ("architecture", "tasks", "activation", "batches", "dtype")} == {
         "architecture": "BertForTokenClassification",
@@ -64,4 +65,4 @@ def test_info_tells_the_truth(command_line: CommandLine) -> None:
         "dtype": "float32",
     }
     assert facts["labels"] == LABELS
-    assert (facts["max_length"], facts["vocab_size"]) == (512, 833)
+    assert (facts["max_length"], facts["vocab_size"]) == (512, config["vocab_size"])
