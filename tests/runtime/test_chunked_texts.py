@@ -169,6 +169,15 @@ def test_tokens_vectors_are_not_averaged_so_long_texts_are_refused_there(chunked
     assert chunked.refused("/pooling", input=text, task="token_embed") == wanted
 
 
+def test_the_parts_of_an_answer_that_is_no_mean_are_kept(models: Models):
+    served = models("bge-m3", enable_chunked_processing=True)
+    (output,) = served.llm.encode("w1 w2", pooling_task="plugin")
+    (wanted,) = models("bge-m3").llm.encode("w1 w2", pooling_task="plugin")
+    assert set(output.outputs.parts) == {"sparse", "colbert"}
+    for name, part in output.outputs.parts.items():
+        np.testing.assert_allclose(part, wanted.outputs.parts[name], atol=1e-6)
+
+
 @pytest.mark.parametrize("name", ["classifier", "tagger", "colbert"])
 def test_it_is_for_models_that_embed_texts(models: Models, name: str):
     with pytest.raises(ConfigError, match=r"enable_chunked_processing in the pooler config does not fit .*: it is for"):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import accumulate
 from typing import TYPE_CHECKING
 
 from poolhook.engine import EngineClient, EngineInput
@@ -67,10 +68,13 @@ class Chunking:
 
     def merge(self, pieces: Pieces, outputs: Sequence[PoolingOutput]) -> list[PoolingOutput]:
         """One output for each input of which there are `pieces`."""
+        counts = pieces.chunks.counts
         merged = pieces.chunks.merge([output.data for output in outputs])
+        starts = list(accumulate(counts, initial=0))[:-1]
         return [
-            PoolingOutput(self._finished(vector, params) if count > 1 else vector)
-            for vector, count, params in zip(merged, pieces.chunks.counts, pieces.wanted, strict=True)
+            # What was whole stays as it is, with its parts.
+            outputs[start] if count == 1 else PoolingOutput(self._finished(vector, params))
+            for start, count, vector, params in zip(starts, counts, merged, pieces.wanted, strict=True)
         ]
 
     def _finished(self, vector: Tensor, params: PoolingParams) -> Tensor:
