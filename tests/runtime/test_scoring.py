@@ -135,6 +135,15 @@ def test_texts_may_come_in_any_sequence(models: Models, documents: Any):
     assert offline(served, "w5", documents) == offline(served, "w5", ["w1", "w2"])
 
 
+@pytest.mark.parametrize("documents", [{"text": "w1"}, b"w1", 7, None], ids=repr)
+def test_what_is_no_sequence_of_texts_is_refused(models: Models, documents: Any):
+    llm = models("reranker").llm
+    for call in (lambda: llm.score("w1", documents), lambda: llm.rerank("w1", documents)):
+        message, param = refusal(call)
+        assert message == "The data is invalid: documents: Input should be a valid list"
+        assert param == "documents"
+
+
 def test_documents_to_rerank_and_several_queries_may_come_in_any_sequence_too(models: Models):
     llm = models("reranker").llm
     assert llm.rerank("w5", np.array(DOCUMENTS)) == llm.rerank("w5", tuple(DOCUMENTS)) == llm.rerank("w5", DOCUMENTS)

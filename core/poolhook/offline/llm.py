@@ -152,6 +152,8 @@ class LLM:
             unknown = sorted(set(prompts) - {"data", "plugin"})
             if unknown:
                 raise InvalidRequest(f"{{'data': ...}} takes no {', '.join(map(str, unknown))}; only data and plugin.")
+            if prompt_name is not None:
+                raise InvalidRequest("prompt_name goes with prompts; an IO processor's data has none.", "prompt_name")
             answer = self._run(DataRequest(data=prompts["data"], plugin=prompts.get("plugin"), **common), use_tqdm)
             return [PoolingRequestOutput(answer.request_id, answer.value, ())]
         request = PromptsRequest(prompts=prompts, prompt_name=prompt_name, **common)
@@ -322,6 +324,6 @@ class LLM:
 
 def _texts(given: Any) -> Any:
     """A list of what any sequence of texts holds: a tuple, an array, a column of a table."""
-    if isinstance(given, str) or not isinstance(given, Iterable):
+    if isinstance(given, str | bytes | Mapping) or not isinstance(given, Iterable):
         return given
     return given.tolist() if hasattr(given, "tolist") else list(given)
