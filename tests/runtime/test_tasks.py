@@ -199,6 +199,16 @@ def test_params_for_a_task_that_is_not_served_are_refused_with_all_that_are(mode
     assert refusal(lambda: models("embedder").llm.score("w1", "w2", pooling_params=params)) == wanted
 
 
+def test_the_name_of_a_prompt_with_an_io_processors_data_is_refused_instead_of_ignored(models: Models):
+    served = models("embedder")
+    assert refusal(lambda: served.llm.encode({"data": 1}, prompt_name="query")) == (
+        "prompt_name goes with prompts; an IO processor's data has none.",
+        "prompt_name",
+    )
+    message, _ = served.refused("/pooling", data=1, prompt_name="query")
+    assert message == ("The request is invalid: `prompt_name` goes with `input`; an IO processor's data has none")
+
+
 ALL = "Supported tasks: embed, classify, token_embed, token_classify, plugin."
 FIELDS = (
     "PoolerConfig takes task, pooling_type, use_activation, dimensions, enable_chunked_processing, max_embed_len, "

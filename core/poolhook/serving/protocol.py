@@ -146,6 +146,8 @@ class PoolingBody(PromptsFields):
             raise ValueError("give either `input` (prompts) or `data` (for an IO processor)")
         if self.plugin is not None and not self.is_data:
             raise ValueError("`plugin` goes with `data`; `input` is for no IO processor")
+        if self.prompt_name is not None and self.is_data:
+            raise ValueError("`prompt_name` goes with `input`; an IO processor's data has none")
         return self
 
     @property
