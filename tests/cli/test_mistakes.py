@@ -94,15 +94,28 @@ def test_a_wrong_call_is_said_before_anything_is_loaded(mistake: Mistake, argume
 @pytest.mark.parametrize(
     ("line", "says"),
     [
-        ('{"query": "w1"}', "Line 2 of --input is no object with query, document: {'query': 'w1'}"),
-        ('"w1"', "Line 2 of --input is no object with query, document: w1"),
-        ("w1", "Line 2 of --input is not JSON: w1"),
+        ('{"query": "w1"}', "Line 2 of --pairs is no object with query, document: {'query': 'w1'}"),
+        ('"w1"', "Line 2 of --pairs is no object with query, document: w1"),
+        ("w1", "Line 2 of --pairs is not JSON: w1"),
     ],
 )
 def test_a_line_that_is_no_pair_is_named(mistake: Mistake, tmp_path: Path, line: str, says: str):
     file = tmp_path / "pairs.jsonl"
     file.write_text(json.dumps({"query": "w1", "document": "w2"}) + "\n" + line)
     assert mistake("score", "demo", "--pairs", file) == says
+
+
+@pytest.mark.parametrize("content", ["", "\n \n"])
+def test_an_empty_file_is_said(mistake: Mistake, tmp_path: Path, content: str):
+    file = tmp_path / "in.jsonl"
+    file.write_text(content)
+    assert mistake("embed", "demo", "--input", file, "--output", tmp_path / "x.npy") == "--input is empty."
+    assert mistake("score", "demo", "--pairs", file) == "--pairs is empty."
+
+
+def test_a_directory_is_no_output(mistake: Mistake, tmp_path: Path):
+    said = mistake("classify", "demo", "w1", "--output", tmp_path)
+    assert said == f"--output can't be written: {tmp_path} is a directory."
 
 
 def test_a_pair_that_is_no_text_is_named(models: Models, mistake: Mistake, tmp_path: Path):

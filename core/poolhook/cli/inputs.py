@@ -40,26 +40,33 @@ def read_inputs(texts: Sequence[str], file: Path | None, input_format: str | Non
         raise InvalidRequest("Give either texts or --input FILE (`-` for standard input).")
     if file is None:
         return list(texts)
-    lines = _lines(file)
-    if not lines:
+    lines = _lines(file, "--input")
+    inputs = lines
+    if _is_json(file, input_format):
+        inputs = [_from_json(number, line) for number, line in enumerate(lines, 1) if line.strip()]
+    if not inputs:
         raise InvalidRequest("--input is empty.")
-    return (
-        [_from_json(n, line) for n, line in enumerate(lines, 1) if line.strip()]
-        if _is_json(file, input_format)
-        else lines
-    )
+    return inputs
 
 
-def read_objects(file: Path, keys: Sequence[str]) -> list[dict[str, Any]]:
+def read_objects(file: Path, option: str, keys: Sequence[str]) -> list[dict[str, Any]]:
     """The objects in a file of JSON lines, each with the given keys.
 
+    Args:
+        file: what to read.
+        option: by which it was given, for messages.
+        keys: what each object has.
+
     Raises:
-        InvalidRequest: the file can't be read, or a line is no such object.
+        InvalidRequest: the file can't be read or is empty, or a line is no such object.
     """
-    objects = [(number, _parsed(number, line)) for number, line in enumerate(_lines(file), 1) if line.strip()]
+    lines = enumerate(_lines(file, option), 1)
+    objects = [(number, _parsed(number, line, option)) for number, line in lines if line.strip()]
     for number, value in objects:
         if not isinstance(value, dict) or any(key not in value for key in keys):
-            raise InvalidRequest(f"Line {number} of --input is no object with {', '.join(keys)}: {shorten(value)}")
+            raise InvalidRequest(f"Line {number} of {option} is no object with {', '.join(keys)}: {shorten(value)}")
+    if not objects:
+        raise InvalidRequest(f"{option} is empty.")
     return [value for _, value in objects]
 
 
@@ -67,22 +74,22 @@ def _is_json(file: Path, input_format: str | None) -> bool:
     return input_format == "jsonl" or (input_format is None and file.suffix in (".jsonl", ".ndjson"))
 
 
-def _lines(file: Path) -> list[str]:
+def _lines(file: Path, option: str) -> list[str]:
     try:
         content = sys.stdin.buffer.read() if file == STDIN else file.read_bytes()
         # Not splitlines(), which also breaks at characters that may stand in a text, such as U+2028.
         lines = content.decode("utf-8").replace("\r\n", "\n").replace("\r", "\n").split("\n")
     except OSError as error:
-        raise InvalidRequest(f"--input can't be read: {error}") from error
+        raise InvalidRequest(f"{option} can't be read: {error}") from error
     except UnicodeDecodeError as error:
-        raise InvalidRequest(f"--input is not UTF-8: {error}") from error
+        raise InvalidRequest(f"{option} is not UTF-8: {error}") from error
     if lines and not lines[-1]:
         lines.pop()
     return lines
 
 
 def _from_json(number: int, line: str) -> Any:
-    value = _parsed(number, line)
+    value = _parsed(number, line, "--input")
     if isinstance(value, dict) and not _KEYS & value.keys():
         raise InvalidRequest(f"Line {number} of --input is an object without `text`: {shorten(line)}")
     if not isinstance(value, dict):
@@ -92,8 +99,8 @@ def _from_json(number: int, line: str) -> Any:
     return prompt["text"] if set(prompt) == {"text"} else prompt
 
 
-def _parsed(number: int, line: str) -> Any:
+def _parsed(number: int, line: str, option: str) -> Any:
     try:
         return json.loads(line)
     except ValueError as error:
-        raise InvalidRequest(f"Line {number} of --input is not JSON: {shorten(line)}") from error
+        raise InvalidRequest(f"Line {number} of {option} is not JSON: {shorten(line)}") from error

@@ -17,8 +17,12 @@ OutputFile = Annotated[Path | None, Parameter(help="Write JSON lines to this fil
 
 def check_output(output: Path | None) -> None:
     """Raise `InvalidRequest` if `output` can't be written, before anything slow is done."""
-    if output is not None and not output.parent.is_dir():
+    if output is None:
+        return
+    if not output.parent.is_dir():
         raise InvalidRequest(f"--output can't be written: there is no directory {output.parent}.")
+    if output.is_dir():
+        raise InvalidRequest(f"--output can't be written: {output} is a directory.")
 
 
 def write_lines(output: Path | None, objects: Iterable[Mapping[str, Any]]) -> None:

@@ -99,7 +99,7 @@ def _pairs(
     if pairs is not None:
         if query is not None or file is not None:
             raise InvalidRequest("Give either a query with documents, or --pairs FILE.")
-        objects = read_objects(pairs, ("query", "document"))
+        objects = read_objects(pairs, "--pairs", ("query", "document"))
         return [entry["query"] for entry in objects], [entry["document"] for entry in objects]
     if query is None:
         raise InvalidRequest("Give a query and documents, or --pairs FILE.")
