@@ -14,7 +14,13 @@ from distributions import Site
 from plugin_parts import MODEL_INFO
 from poolhook.errors import ConfigError, InvalidRequest, PluginLoadError, PluginStageError
 from poolhook.params import PoolingParams
-from poolhook.plugins import DataRequest, PluginWithoutIOProcessorPlugins, PromptsRequest, RequestContext
+from poolhook.plugins import (
+    DataRequest,
+    PluginWithoutIOProcessorPlugins,
+    PromptsRequest,
+    RequestContext,
+    RouteRequest,
+)
 from poolhook.runtime import PoolingIOProcessors, init_pooling_io_processors
 
 SOURCE = """
@@ -123,6 +129,59 @@ class TestRoutes:
         with pytest.raises(InvalidRequest, match=f"Task '{task}' is not supported. Supported tasks: embed") as caught:
             init().dispatch(PromptsRequest(prompts="a", task=task))
         assert caught.value.param == "task"
+
+
+class TestBuiltOnTasks:
+    @pytest.mark.parametrize(
+        ("tasks", "model", "routes"),
+        [
+            (["embed"], {"score_type": "bi-encoder"}, {"score": "embed", "rerank": "embed"}),
+            (
+                ["embed", "token_embed"],
+                {"score_type": "late-interaction"},
+                {"score": "token_embed", "rerank": "token_embed"},
+            ),
+            (
+                ["classify"],
+                {"score_type": "cross-encoder", "labels": ("it",)},
+                {"score": "classify", "rerank": "classify", "reward": "classify"},
+            ),
+            (
+                ["classify"],
+                {"score_type": "cross-encoder", "labels": ("good", "bad")},
+                {"score": "classify", "rerank": "classify"},
+            ),
+            (["token_classify"], {"labels": ("good", "bad")}, {"reward": "token_classify"}),
+            (["plugin"], {}, {}),
+        ],
+        ids=str,
+    )
+    def test_there_is_a_route_for_what_the_model_can_serve(
+        self, tasks: list[Any], model: dict[str, Any], routes: dict[str, str]
+    ):
+        info = replace(MODEL_INFO, supported_tasks=tuple(tasks), **model)
+        processors = init_pooling_io_processors(model_info=info, task=tasks[0])
+        for name in ("score", "rerank", "reward"):
+            request = RouteRequest(route=name, data=1)
+            if name in routes:
+                route, data = processors.dispatch(request)
+                assert (route.name, route.task, data) == (name, routes[name], 1)
+                assert route.processor.ref.distribution == "poolhook"
+            else:
+                with pytest.raises(InvalidRequest, match=f"this model supports {', '.join(tasks)}") as caught:
+                    processors.dispatch(request)
+                assert caught.value.param == "model"
+        processors.close()
+
+    def test_wrappers_are_on_them_too(self, events: list[Any]):
+        info = replace(MODEL_INFO, score_type="bi-encoder")
+        processors = init_pooling_io_processors(model_info=info, task="embed", wrappers=["audit"])
+        (embed, _), (score, _) = (
+            processors.dispatch(request)
+            for request in (PromptsRequest(prompts="a"), RouteRequest(route="score", data=1))
+        )
+        assert embed.wrappers == score.wrappers
+        assert names(events, "startup") == ["Audit"]
 
 
 class TestLife:
