@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from model_directories import old_layout, write_modules
@@ -153,12 +153,13 @@ def read(path: Path) -> ModelSpec | None:
     return None
 
 
-class TestAnyValueIsReadOrRefused:
-    @pytest.fixture(scope="class")
-    def places(self, tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[Path, Path]]:
-        """A directory for each kind of file."""
-        return {kind: directory(tmp_path_factory.mktemp(kind), kind) for kind in KEYS}
+@pytest.fixture(scope="module")
+def places(tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[Path, Path]]:
+    """A directory for each kind of file."""
+    return {kind: directory(tmp_path_factory.mktemp(kind), kind) for kind in KEYS}
 
+
+class TestAnyValueIsReadOrRefused:
     @pytest.mark.parametrize("kind", [kind for kind in KEYS if kind != "config"])
     @given(data=st.data())
     @settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
@@ -175,6 +176,7 @@ class TestAnyValueIsReadOrRefused:
 
     @pytest.mark.parametrize("family", ["bert", "roberta", "qwen3"])
     @pytest.mark.parametrize("head", ["Model", "ForSequenceClassification"])
+    @example(change={"architectures": True})
     @given(change=changes("config"))
     @settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
     def test_in_the_config_or_over_it(self, tmp_path: Path, family: str, head: str, change: dict[str, Any]):
