@@ -143,6 +143,7 @@ class TestPyLate:
             {"attend_to_expansion_tokens": False},
             {"attend_to_expansion_tokens": True},
             {"do_query_expansion": False},
+            {"prompts": {"query": "w21 w30 ", "document": "w31 "}},
         ],
     )
     def test_files_give_the_same_vectors(self, pylate: Callable[..., Path], config: dict[str, Any]):

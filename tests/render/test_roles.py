@@ -53,9 +53,13 @@ def as_query(text: str) -> TextPrompt:
 
 
 class TestAPrefix:
-    @pytest.mark.parametrize("prefix", ["[Q]", "[Q] ", "[Q] w9"])
-    def test_goes_in_as_the_token_of_its_name_or_first_word(self, tokenizer: TextTokenizer, prefix: str):
+    @pytest.mark.parametrize("prefix", ["[Q]", "[Q] "])
+    def test_goes_in_as_the_token_of_its_name(self, tokenizer: TextTokenizer, prefix: str):
         assert ids(renderer_of(tokenizer, TextRole(prefix)), as_query("w1")) == [[CLS, Q, W1, SEP]]
+
+    @pytest.mark.parametrize(("prefix", "tokens"), [("[Q] w3 ", [Q, W3]), ("w2 w3 ", [W2, W3])])
+    def test_of_several_words_goes_in_whole(self, tokenizer: TextTokenizer, prefix: str, tokens: list[int]):
+        assert ids(renderer_of(tokenizer, TextRole(prefix)), as_query("w1")) == [[CLS, *tokens, W1, SEP]]
 
     def test_goes_in_as_text_where_there_is_no_such_token(self, tokenizer: TextTokenizer):
         assert ids(renderer_of(tokenizer, TextRole("(w3) w2 ")), as_query("w1")) == [[CLS, 0, W3, 0, W2, W1, SEP]]

@@ -112,6 +112,8 @@ def objection_to_packing(config: PretrainedConfig) -> str | None:
 
 def objection_to_mixing(config: PretrainedConfig) -> str | None:
     """Why a text's vector would depend on the longest text of its batch, even a padded one; None if it does not."""
+    if getattr(config, "lsh_attn_chunk_length", None):
+        return "it attends in chunks, of which the longest text of a batch has the most"
     rope = getattr(config, "rope_parameters", None) or getattr(config, "rope_scaling", None) or {}
     layers = [rope, *(value for value in rope.values() if isinstance(value, dict))]
     kinds = {layer.get("rope_type", layer.get("type")) for layer in layers}
@@ -148,10 +150,16 @@ def padding_id(config: PretrainedConfig) -> int | None:
 
 
 def position_offset(config: PretrainedConfig) -> int:
-    """The position id of the first token."""
+    """The position id of the first token.
+
+    Raises:
+        ModelError: it follows from the padding token, and there is none.
+    """
     if config.model_type not in _POSITIONS_AFTER_PADDING:
         return 0
-    padding: int = _MPNET_PADDING if config.model_type == "mpnet" else config.pad_token_id
+    padding: int | None = _MPNET_PADDING if config.model_type == "mpnet" else config.pad_token_id
+    if padding is None:
+        raise ModelError(f"config.json must state pad_token_id: a {config.model_type} counts its positions from it.")
     return padding + 1
 
 

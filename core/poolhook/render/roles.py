@@ -108,8 +108,8 @@ def _treatment(
 
 
 def _prefix_id(prefix: str, tokenizer: TextTokenizer | None) -> int | None:
-    """The token that stands for `prefix`: named like it, or like its first word (`[unused0]` for `[unused0] `)."""
-    for name in (prefix, *prefix.split()[:1]):
+    """The token that stands for `prefix`: named like it, or like its only word (`[unused0]` for `[unused0] `)."""
+    for name in (prefix, prefix.strip()):
         token_id = tokenizer.token_id(name) if tokenizer and name else None
         if token_id is not None:
             return token_id
