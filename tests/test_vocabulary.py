@@ -23,6 +23,7 @@ from poolhook.outputs import (
 )
 from poolhook.params import PoolingParams, TokenizationParams
 from poolhook.tasks import POOLING_TASKS, SCORE_TYPES, in_order, why_unsupported
+from task_advice import ADVICE
 
 
 class TestTasks:
@@ -36,31 +37,17 @@ class TestTasks:
     @pytest.mark.parametrize(
         ("task", "says"),
         [
-            ("classify", "Task 'classify' is not supported. "),
-            (
-                "score",
-                "Task 'score' was removed; ask for scores with LLM.score or /score, or for task 'classify' if you want "
-                "a cross-encoder's raw answer. ",
-            ),
-            (
-                "encode",
-                "Task 'encode' was removed; use task 'token_embed' for a vector for each token, or 'token_classify' "
-                "for labels. ",
-            ),
-            (
-                "normalize",
-                "Task 'normalize' was removed; it is no task: set use_activation to have embeddings normalised or "
-                "not. ",
-            ),
-            (None, "No task was given. "),
-            (["embed"], "Task of list is not supported. "),
-            ("x" * 101, "Task of str is not supported. "),
+            *ADVICE.items(),
+            ("classify", "Task 'classify' is not supported."),
+            (None, "No task was given."),
+            (["embed"], "Task of list is not supported."),
+            ("x" * 101, "Task of str is not supported."),
         ],
         ids=repr,
     )
     def test_that_are_not_supported_get_advice_and_all_that_are_in_order(self, task: Any, says: str):
-        assert why_unsupported(task, ["plugin", "embed", "embed"]) == f"{says}Supported tasks: embed, plugin."
-        assert why_unsupported(task, []) == f"{says}Supported tasks: none."
+        assert why_unsupported(task, ["plugin", "embed", "embed"]) == f"{says} Supported tasks: embed, plugin."
+        assert why_unsupported(task, []) == f"{says} Supported tasks: none."
 
     def test_make_a_score_type_possible_each(self):
         assert SCORE_TYPES == {

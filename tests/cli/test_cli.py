@@ -77,12 +77,17 @@ def test_info_says_what_decided_each_value(tiny_model: Callable[..., Path]):
     assert "LAST  (from default of Qwen3Model)" in poolhook("info", tiny_model("qwen3")).stdout
 
 
-def test_plugins_list_shows_the_built_in_processor():
+def test_plugins_list_shows_the_built_in_processors():
     done = poolhook("plugins", "list")
-    assert any(line.split()[:2] == ["embed", "io_processors"] for line in done.stdout.splitlines())
+    shown = {tuple(line.split()[:3]) for line in done.stdout.splitlines()}
+    built_in = ["embed", "classify", "token_embed", "token_classify", "plugin", "score", "rerank", "reward"]
+    assert {(name, "io_processors", "poolhook") for name in built_in} <= shown
 
 
-@pytest.mark.parametrize("command", [[], ["embed"], ["serve"], ["info"], ["plugins"], ["plugins", "list"]])
+COMMANDS = ["", "embed", "classify", "encode", "score", "rerank", "serve", "info", "plugins", "plugins list"]
+
+
+@pytest.mark.parametrize("command", [command.split() for command in COMMANDS], ids=COMMANDS)
 def test_every_command_has_help(command: list[str]):
     done = poolhook(*command, "--help")
     assert done.returncode == 0

@@ -9,36 +9,23 @@ from pathlib import Path
 import pytest
 
 from served import Models
+from task_advice import ADVICE, EVERY_TASK
 
 Mistake = Callable[..., str]
-ALL = "Supported tasks: embed, classify, token_embed, token_classify, plugin."
-REMOVED = {
-    "score": (
-        "Task 'score' was removed; ask for scores with LLM.score or /score, or for task 'classify' if you want a "
-        "cross-encoder's raw answer."
-    ),
-    "encode": (
-        "Task 'encode' was removed; use task 'token_embed' for a vector for each token, or 'token_classify' for labels."
-    ),
-    "normalize": (
-        "Task 'normalize' was removed; it is no task: set use_activation to have embeddings normalised or not."
-    ),
-    "nonsense": "Task 'nonsense' is not supported.",
-}
 
 
-@pytest.mark.parametrize("task", REMOVED)
+@pytest.mark.parametrize("task", ADVICE)
 @pytest.mark.parametrize("command", ["embed", "serve", "info", "classify"])
 def test_a_task_that_is_none_gets_advice(mistake: Mistake, command: str, task: str):
     text = [] if command in ("serve", "info") else ["a text"]
     said = mistake(command, "demo", *text, "--pooler-config.task", task)
-    assert said == f"--pooler-config.task: {REMOVED[task]} {ALL} Try `poolhook {command} --help`."
+    assert said == f"--pooler-config.task: {ADVICE[task]} {EVERY_TASK} Try `poolhook {command} --help`."
 
 
-@pytest.mark.parametrize("task", REMOVED)
+@pytest.mark.parametrize("task", ADVICE)
 def test_encode_gets_advice_for_this_model(models: Models, mistake: Mistake, task: str):
     said = mistake("encode", models.path("embedder"), "w1", "--task", task)
-    assert said == f"{REMOVED[task]} Supported tasks: embed, token_embed."
+    assert said == f"{ADVICE[task]} Supported tasks: embed, token_embed."
 
 
 def test_a_task_that_the_model_does_not_support_lists_those_that_it_does(models: Models, mistake: Mistake):

@@ -12,25 +12,16 @@ import pytest
 from poolhook import LLM, PoolingParams
 from poolhook.errors import ConfigError
 from served import Models, Refusal, refusal
+from task_advice import ADVICE, EVERY_TASK
 
-ADVICE = {
+REFUSED = {
+    **ADVICE,
     "classify": "Task 'classify' is not supported.",
     "plugin": "Task 'plugin' is not supported.",
     "Embed": "Task 'Embed' is not supported.",
     "": "Task '' is not supported.",
     "x" * 101: "Task of str is not supported.",
-    "score": (
-        "Task 'score' was removed; ask for scores with LLM.score or /score, or for task 'classify' if you want a "
-        "cross-encoder's raw answer."
-    ),
-    "encode": (
-        "Task 'encode' was removed; use task 'token_embed' for a vector for each token, or 'token_classify' for labels."
-    ),
-    "normalize": (
-        "Task 'normalize' was removed; it is no task: set use_activation to have embeddings normalised or not."
-    ),
 }
-
 SUPPORTED = {
     "embedder": "Supported tasks: embed, token_embed.",
     "classifier": "Supported tasks: classify.",
@@ -47,10 +38,10 @@ TASKS: dict[str, list[str]] = {
 }
 
 
-@pytest.mark.parametrize("task", ADVICE, ids=lambda task: task[:12] or "empty")
+@pytest.mark.parametrize("task", REFUSED, ids=lambda task: task[:12] or "empty")
 def test_a_task_that_is_not_served_is_refused_by_both_faces_with_all_that_are(models: Models, task: str):
     embedder = models("embedder")
-    wanted: Refusal = (f"{ADVICE[task]} {SUPPORTED['embedder']}", "task")
+    wanted: Refusal = (f"{REFUSED[task]} {SUPPORTED['embedder']}", "task")
     assert refusal(lambda: embedder.llm.encode("w1", pooling_task=task)) == wanted
     assert embedder.refused("/pooling", input="w1", task=task) == wanted
 
@@ -76,6 +67,18 @@ def test_a_task_that_is_no_name_is_refused(models: Models, task: Any):
     assert (message, param) == ("The request is invalid: task: Input should be a valid string", "task")
 
 
+SCORE = {"queries": "w1", "documents": "w2"}
+RERANK = {"query": "w1", "documents": ["w2"]}
+NO_SCORES: Refusal = (
+    "This model can't score texts: that needs task 'embed', 'classify', 'token_embed'; this model supports "
+    "token_classify.",
+    "model",
+)
+SEVERAL_LABELS: Refusal = (
+    "This model has 3 labels (LABEL_0, LABEL_1, LABEL_2), and a score is one number: scoring needs a cross-encoder with "
+    "one label. Ask for task 'classify' instead.",
+    "model",
+)
 TYPED: list[tuple[str, Callable[[LLM], Any], str, dict[str, Any], Refusal]] = [
     # model, what is asked offline, and online, why it is refused
     (
@@ -92,50 +95,10 @@ TYPED: list[tuple[str, Callable[[LLM], Any], str, dict[str, Any], Refusal]] = [
         {"input": "w1"},
         (f"Task 'embed' is not supported. {SUPPORTED['classifier']}", "task"),
     ),
-    (
-        "tagger",
-        lambda llm: llm.score("w1", "w2"),
-        "/score",
-        {"queries": "w1", "documents": "w2"},
-        (
-            "This model can't score texts: that needs task 'embed', 'classify', 'token_embed'; this model supports "
-            "token_classify.",
-            "model",
-        ),
-    ),
-    (
-        "tagger",
-        lambda llm: llm.rerank("w1", ["w2"]),
-        "/rerank",
-        {"query": "w1", "documents": ["w2"]},
-        (
-            "This model can't score texts: that needs task 'embed', 'classify', 'token_embed'; this model supports "
-            "token_classify.",
-            "model",
-        ),
-    ),
-    (
-        "classifier",
-        lambda llm: llm.score("w1", "w2"),
-        "/score",
-        {"queries": "w1", "documents": "w2"},
-        (
-            "This model has 3 labels (LABEL_0, LABEL_1, LABEL_2), and a score is one number: scoring needs a "
-            "cross-encoder with one label. Ask for task 'classify' instead.",
-            "model",
-        ),
-    ),
-    (
-        "classifier",
-        lambda llm: llm.rerank("w1", ["w2"]),
-        "/rerank",
-        {"query": "w1", "documents": ["w2"]},
-        (
-            "This model has 3 labels (LABEL_0, LABEL_1, LABEL_2), and a score is one number: scoring needs a "
-            "cross-encoder with one label. Ask for task 'classify' instead.",
-            "model",
-        ),
-    ),
+    ("tagger", lambda llm: llm.score("w1", "w2"), "/score", SCORE, NO_SCORES),
+    ("tagger", lambda llm: llm.rerank("w1", ["w2"]), "/rerank", RERANK, NO_SCORES),
+    ("classifier", lambda llm: llm.score("w1", "w2"), "/score", SCORE, SEVERAL_LABELS),
+    ("classifier", lambda llm: llm.rerank("w1", ["w2"]), "/rerank", RERANK, SEVERAL_LABELS),
     (
         "classifier",
         lambda llm: llm.encode("w1", pooling_params=PoolingParams(dimensions=8)),
@@ -209,7 +172,6 @@ def test_the_name_of_a_prompt_with_an_io_processors_data_is_refused_instead_of_i
     assert message == ("The request is invalid: `prompt_name` goes with `input`; an IO processor's data has none")
 
 
-ALL = "Supported tasks: embed, classify, token_embed, token_classify, plugin."
 FIELDS = (
     "PoolerConfig takes task, pooling_type, use_activation, dimensions, enable_chunked_processing, max_embed_len, "
     "logit_mean, logit_sigma, step_tag_id, returned_token_ids."
@@ -221,10 +183,10 @@ FIELDS = (
     [
         ({"task": "classify"}, f"BertModel: Task 'classify' is not supported. {SUPPORTED['embedder']}"),
         ({"task": "plugin"}, f"BertModel: Task 'plugin' is not supported. {SUPPORTED['embedder']}"),
-        ({"task": "score"}, f"task: {ADVICE['score']} {ALL} {FIELDS}"),
-        ({"task": "normalize"}, f"task: {ADVICE['normalize']} {ALL} {FIELDS}"),
-        ({"task": "nonsense"}, f"task: Task 'nonsense' is not supported. {ALL} {FIELDS}"),
-        ({"task": ["embed"]}, f"task: Task of list is not supported. {ALL} {FIELDS}"),
+        ({"task": "score"}, f"task: {ADVICE['score']} {EVERY_TASK} {FIELDS}"),
+        ({"task": "normalize"}, f"task: {ADVICE['normalize']} {EVERY_TASK} {FIELDS}"),
+        ({"task": "nonsense"}, f"task: Task 'nonsense' is not supported. {EVERY_TASK} {FIELDS}"),
+        ({"task": ["embed"]}, f"task: Task of list is not supported. {EVERY_TASK} {FIELDS}"),
     ],
     ids=str,
 )
