@@ -75,8 +75,8 @@ NO_SCORES: Refusal = (
     "model",
 )
 SEVERAL_LABELS: Refusal = (
-    "This model has 3 labels (LABEL_0, LABEL_1, LABEL_2), and a score is one number: scoring needs a cross-encoder with "
-    "one label. Ask for task 'classify' instead.",
+    "This model has 3 labels (LABEL_0, LABEL_1, LABEL_2), and a score is one number: scoring needs a cross-encoder "
+    "with one label. Ask for task 'classify' instead.",
     "model",
 )
 TYPED: list[tuple[str, Callable[[LLM], Any], str, dict[str, Any], Refusal]] = [
