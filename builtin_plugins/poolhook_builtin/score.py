@@ -14,7 +14,7 @@ from poolhook.params import PoolingParams
 from poolhook.plugins import IOProcessor, ModelInfo, PairPrompt, Prompt, RequestContext, Settings
 from poolhook_builtin.instructions import as_role
 from poolhook_builtin.prompts import check_task
-from poolhook_builtin.similarity import cosines, maxsim
+from poolhook_builtin.similarity import compare
 
 
 def _as_list(value: Any) -> Any:
@@ -117,11 +117,7 @@ class ScoreIOProcessor(IOProcessor[Pairs, Any]):
         count = len(ctx.state.queries)
         vectors = [output.data for output in outputs]
         queries, documents = vectors[:count], vectors[count:]
-        if self.model_info.score_type == "bi-encoder":
-            return cosines(queries, documents)
-        if count == 1:
-            return maxsim(queries[0], documents)
-        return [maxsim(query, [document])[0] for query, document in zip(queries, documents, strict=True)]
+        return compare(queries, documents, self.model_info.similarity)
 
     def check_labels(self) -> None:
         """Raise `InvalidRequest` unless the model's classification of a pair is a single number."""

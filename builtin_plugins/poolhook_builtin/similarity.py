@@ -1,27 +1,52 @@
-"""How two texts that were embedded go together: the cosine of their vectors, or MaxSim over their tokens' vectors."""
+"""How two texts that were embedded go together: by their vectors, or by MaxSim over their tokens' vectors."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import torch
 from torch import Tensor
 from torch.nn.functional import cosine_similarity
 from torch.nn.utils.rnn import pad_sequence
 
+from poolhook.tasks import Similarity
+
 _CHUNK_ELEMENTS = 50_000_000
 """Float32 numbers that one chunk of documents may take, padded and compared."""
 
 
-def cosines(queries: Sequence[Tensor], documents: Sequence[Tensor]) -> list[float]:
-    """The cosine of each query with the document at its place; one query goes with every document.
+def compare(queries: Sequence[Tensor], documents: Sequence[Tensor], similarity: Similarity) -> list[float]:
+    """Each query with the document at its place; one query goes with every document. Computed in float32.
+
+    As in sentence-transformers, `euclidean` and `manhattan` are distances with a minus, so that more is nearer, and
+    `meanmaxsim` is MaxSim divided by the query's tokens.
 
     Args:
-        queries: one, or as many as documents, each of shape `[dimensions]`.
-        documents: each of shape `[dimensions]`.
+        queries: one, or as many as documents; each of shape `[dimensions]`, for the MaxSims `[tokens, dimensions]`.
+        documents: likewise.
+        similarity: how the model's embeddings are compared.
     """
-    values: list[float] = cosine_similarity(torch.stack(list(queries)), torch.stack(list(documents))).tolist()
-    return values
+    if similarity in _OF_VECTORS:
+        values: list[float] = _OF_VECTORS[similarity](
+            torch.stack(list(queries)).float(), torch.stack(list(documents)).float()
+        ).tolist()
+        return values
+    if len(queries) == 1:
+        scores = maxsim(queries[0], documents)
+    else:
+        scores = [maxsim(query, [document])[0] for query, document in zip(queries, documents, strict=True)]
+    if similarity == "maxsim":
+        return scores
+    lengths = [max(len(query), 1) for query in queries] * (len(scores) if len(queries) == 1 else 1)
+    return [score / length for score, length in zip(scores, lengths, strict=True)]
+
+
+_OF_VECTORS: Mapping[Similarity, Callable[[Tensor, Tensor], Tensor]] = {
+    "cosine": cosine_similarity,
+    "dot": lambda queries, documents: (queries * documents).sum(dim=-1),
+    "euclidean": lambda queries, documents: -(queries - documents).norm(dim=-1),
+    "manhattan": lambda queries, documents: -(queries - documents).abs().sum(dim=-1),
+}
 
 
 def maxsim(query: Tensor, documents: Sequence[Tensor]) -> list[float]:

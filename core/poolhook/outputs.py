@@ -81,8 +81,8 @@ class ScoringOutput:
     """How well two texts go together.
 
     Args:
-        score: a cosine for bi-encoders, what the activation makes of the logit for cross-encoders, MaxSim for late
-            interaction.
+        score: what the activation makes of the logit for cross-encoders, for others the model's similarity: mostly a
+            cosine, and MaxSim for late interaction.
     """
 
     score: float

@@ -20,6 +20,9 @@ SCORE_TYPES: dict[PoolingTask, ScoreType] = {
 }
 """The score type that each task makes possible."""
 
+Similarity = Literal["cosine", "dot", "euclidean", "manhattan", "maxsim", "meanmaxsim"]
+"""How the vectors of two texts are compared: the last two for a vector of each token. Distances are negative."""
+
 _REMOVED_TASKS = {
     "score": "ask for scores with LLM.score or /score, or for task 'classify' if you want a cross-encoder's raw answer",
     "encode": "use task 'token_embed' for a vector for each token, or 'token_classify' for labels",

@@ -1,4 +1,4 @@
-"""Cosine and MaxSim: vectorised, and equal to plain loops."""
+"""How embeddings are compared: vectorised, and equal to plain loops and to sentence-transformers."""
 
 from __future__ import annotations
 
@@ -8,10 +8,12 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
+from sentence_transformers import SimilarityFunction
 from torch import Tensor
 
+from poolhook.tasks import Similarity
 from poolhook_builtin import similarity
-from poolhook_builtin.similarity import cosines, maxsim
+from poolhook_builtin.similarity import compare, maxsim
 
 SIZE = 5
 lengths = st.lists(st.integers(0, 9), max_size=12)
@@ -107,9 +109,24 @@ def test_half_precision_is_compared_in_float32(dtype: torch.dtype):
 def test_cosines_are_the_plain_formula_for_one_query_or_as_many_as_documents(count: int, one_query: bool):
     queries, documents = list(tokens(1 if one_query else count, 0)), list(tokens(count, 1))
     wanted = [plain_cosine(queries[0 if one_query else i], documents[i]) for i in range(count)]
-    assert cosines(queries, documents) == pytest.approx(wanted, abs=1e-5)
+    assert compare(queries, documents, "cosine") == pytest.approx(wanted, abs=1e-5)
 
 
 def test_the_length_of_a_vector_makes_no_difference_to_a_cosine():
     a, b = tokens(2, 0)
-    assert cosines([a * 1e-3], [b * 1e4]) == pytest.approx([plain_cosine(a, b)], abs=1e-5)
+    assert compare([a * 1e-3], [b * 1e4], "cosine") == pytest.approx([plain_cosine(a, b)], abs=1e-5)
+
+
+@pytest.mark.parametrize("name", ["cosine", "dot", "euclidean", "manhattan"])
+def test_vectors_are_compared_as_sentence_transformers_does(name: Similarity):
+    queries, documents = tokens(4, 0), tokens(4, 1)
+    wanted = SimilarityFunction.to_similarity_pairwise_fn(name)(queries, documents)
+    assert compare(list(queries), list(documents), name) == pytest.approx(wanted.tolist(), abs=1e-5)
+
+
+def test_the_mean_of_maxsim_is_over_the_querys_tokens():
+    queries, documents = [tokens(2, 0), tokens(5, 1)], [tokens(3, 2), tokens(4, 3)]
+    sums = compare(queries, documents, "maxsim")
+    assert compare(queries, documents, "meanmaxsim") == pytest.approx([sums[0] / 2, sums[1] / 5])
+    of_one = [score / 5 for score in maxsim(queries[1], documents)]
+    assert compare(queries[1:], documents, "meanmaxsim") == pytest.approx(of_one)

@@ -210,3 +210,22 @@ class TestWhatIsRefusedByName:
         (old_layout(tmp_path, "cls") / "modules.json").write_bytes(content.encode("latin-1"))
         with pytest.raises(ModelError, match=r"modules\.json"):
             read_spec(tmp_path)
+
+
+class TestSimilarity:
+    @pytest.mark.parametrize(
+        ("stated", "read"),
+        [(None, "cosine"), ("cosine", "cosine"), ("dot", "dot"), ("dot_product", "dot"), ("Euclidean", "euclidean")],
+    )
+    def test_of_embeddings_is_what_the_files_say(self, tmp_path: Path, stated: str | None, read: str):
+        edit_json(old_layout(tmp_path, "cls") / "config_sentence_transformers.json", similarity_fn_name=stated)
+        spec = read_spec(tmp_path)
+        assert spec.similarity == read
+        assert spec.origins.get("similarity") == (stated and "config_sentence_transformers.json")
+
+    def test_that_is_unknown_is_refused(self, tmp_path: Path):
+        edit_json(old_layout(tmp_path, "cls") / "config_sentence_transformers.json", similarity_fn_name="maxsim")
+        with pytest.raises(
+            ModelError, match=r"is 'maxsim'\. Supported: cosine, dot, dot_product, euclidean, manhattan"
+        ):
+            read_spec(tmp_path)

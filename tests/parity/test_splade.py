@@ -45,6 +45,14 @@ def test_a_weight_is_the_largest_log_of_one_plus_a_tokens_positive_logit(
     np.testing.assert_allclose(from_many_callers(served.embed, texts), wanted, rtol=0, atol=1e-5)
 
 
+def test_documents_rank_as_sentence_transformers_compares_them(offline: Offline, model: Path) -> None:
+    reference = SparseEncoder(str(model), device="cpu", model_kwargs={"dtype": torch.float32})
+    query = "how do I bake bread"
+    documents = ["Bread.", "Mix flour and yeast, let the dough rise, then bake the bread in a hot oven.", "The moon."]
+    wanted = reference.similarity(reference.encode([query]), reference.encode(documents))[0].tolist()
+    assert offline.score(query, documents) == pytest.approx(wanted, abs=1e-3)
+
+
 def test_info_tells_the_truth(command_line: CommandLine) -> None:
     facts = command_line.info()
     wanted = {"architecture": "BertForMaskedLM", "tasks": ["embed"], "pooling": ["SPLADE max"], "max_length": 512}

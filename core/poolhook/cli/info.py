@@ -98,6 +98,7 @@ def _facts_of_embeddings(spec: ModelSpec) -> dict[str, Any]:
         "prompts": dict(spec.prompts),
         "default_prompt_name": spec.default_prompt_name,
         "include_prompt": spec.include_prompt,
+        "similarity": spec.similarity,
         "chunked_processing": spec.is_chunked,
         "max_embed_len": spec.max_embed_len,
     }

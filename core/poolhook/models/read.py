@@ -18,6 +18,7 @@ from poolhook.models.late_interaction import STANFORD_ARCHITECTURE, LateInteract
 from poolhook.models.modules import DenseLayer
 from poolhook.models.sentence_transformers import SentenceTransformerFiles, read_sentence_transformer
 from poolhook.models.spec import Head, ModelSpec
+from poolhook.tasks import Similarity
 
 if TYPE_CHECKING:
     from transformers import PretrainedConfig
@@ -80,6 +81,7 @@ def read_spec(path: Path, name: str | None = None, hf_overrides: Mapping[str, An
         sliding_window=architectures.sliding_window(text),
         prompts=dict(files.prompts) if files else {},
         default_prompt_name=files.default_prompt_name if files else None,
+        similarity=_similarity(files, roles, origins),
         do_lower_case=files.do_lower_case if files else False,
         truncation_side=_truncation_side(transformer_path),
         matryoshka_dimensions=matryoshka,
@@ -156,6 +158,18 @@ def _pooling(
     else:
         origins["pooling"] = f"head of {architecture}"
     return (architectures.default_pooling(config, has_head=head != "none"),), normalize
+
+
+def _similarity(
+    files: SentenceTransformerFiles | None, roles: LateInteraction | None, origins: dict[str, str]
+) -> Similarity:
+    """How embeddings are compared: as the files say, or as sentence-transformers does where they say nothing."""
+    if files is not None and files.similarity is not None:
+        origins["similarity"] = "config_sentence_transformers.json"
+        return files.similarity
+    if roles is not None:
+        return "maxsim"
+    return "dot" if files is not None and files.splade is not None else "cosine"
 
 
 def _late_interaction(

@@ -25,6 +25,7 @@ from poolhook.models.modules import (
     read_pooling,
     read_splade,
 )
+from poolhook.tasks import Similarity
 
 _TRANSFORMER_CONFIGS = (
     "sentence_bert_config.json",
@@ -39,6 +40,19 @@ _CROSS_ENCODER = "CrossEncoder"
 _PYLATE = "ColBERT"
 _MULTI_VECTOR = "MultiVectorEncoder"
 _OUTPUTS = ("last_hidden_state", "logits")
+
+_OF_TEXTS: Mapping[str, Similarity] = {
+    "cosine": "cosine",
+    "dot": "dot",
+    "dot_product": "dot",
+    "euclidean": "euclidean",
+    "manhattan": "manhattan",
+}
+# PyLate's first releases wrote what they had inherited, and compared by MaxSim.
+_OF_TOKENS: Mapping[str, Similarity] = {
+    **dict.fromkeys([*_OF_TEXTS, "maxsim"], "maxsim"),
+    "meanmaxsim": "meanmaxsim",
+}
 
 
 @dataclass(frozen=True)
@@ -57,6 +71,7 @@ class SentenceTransformerFiles:
         score_tokens: the ids of LogitScore: a score is the last logit of its one token, or the second's minus the
             first's.
         activation: the dotted name of a cross-encoder's activation, if the files name one.
+        similarity: how two embeddings are compared, if the files say so.
         is_cross_encoder: they are a CrossEncoder's.
         is_pylate: they are PyLate's.
     """
@@ -71,6 +86,7 @@ class SentenceTransformerFiles:
     late_interaction: LateInteraction | None = None
     score_tokens: tuple[int, ...] = ()
     activation: str | None = None
+    similarity: Similarity | None = None
     is_cross_encoder: bool = False
     is_pylate: bool = False
     max_seq_length: int | None = None
@@ -120,6 +136,7 @@ def read_sentence_transformer(path: Path) -> SentenceTransformerFiles | None:
         late_interaction=roles,
         score_tokens=_read(read_logit_score, modules.get("LogitScore"), path) or (),
         activation=overall.get("activation_fn"),
+        similarity=_similarity(overall_file, overall, _OF_TOKENS if roles is not None else _OF_TEXTS),
         is_cross_encoder=kind == _CROSS_ENCODER,
         max_seq_length=length(config, "max_seq_length", config_file),
         do_lower_case=bool(typed(config, "do_lower_case", bool, config_file)),
@@ -169,6 +186,15 @@ def _transformer_config(path: Path) -> tuple[Path, dict[str, Any]]:
     if output not in (None, *_OUTPUTS):
         raise ModelError(f"{file} reads {shorten(output)!r} off the transformer. Supported are {', '.join(_OUTPUTS)}.")
     return file, config
+
+
+def _similarity(file: Path, config: Mapping[str, Any], known: Mapping[str, Similarity]) -> Similarity | None:
+    name = typed(config, "similarity_fn_name", str, file)
+    if name is None:
+        return None
+    if name.lower() not in known:
+        raise ModelError(f"similarity_fn_name in {file} is {shorten(name)!r}. Supported: {', '.join(known)}.")
+    return known[name.lower()]
 
 
 def _prompts(file: Path, config: Mapping[str, Any]) -> tuple[dict[str, str], str | None]:

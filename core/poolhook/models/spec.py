@@ -11,7 +11,7 @@ from poolhook.config import PoolingType
 from poolhook.models.classification import Classifier
 from poolhook.models.late_interaction import LateInteraction
 from poolhook.models.modules import DenseLayer, Splade
-from poolhook.tasks import PoolingTask
+from poolhook.tasks import PoolingTask, Similarity
 
 Head = Literal["none", "sequence", "token", "masked_lm", "causal_lm", "reward"]
 """What the weights end in: nothing, transformers' classification of sequences or tokens, its language-model heads, or
@@ -53,6 +53,7 @@ class ModelSpec:
         sliding_window: positions that a token attends to in the layers that have a window.
         prompts: texts to put before an input, by name, such as `query`.
         default_prompt_name: the prompt that is applied when none is named.
+        similarity: how two embeddings are compared.
         truncation_side: the end of an over-long text that its tokenizer cuts away.
         do_lower_case: texts are lower-cased before tokenizing.
         matryoshka_dimensions: the lengths to which an embedding may be cut; None if the model was not trained for it,
@@ -92,6 +93,7 @@ class ModelSpec:
     sliding_window: int | None = None
     prompts: Mapping[str, str] = field(default_factory=dict)
     default_prompt_name: str | None = None
+    similarity: Similarity = "cosine"
     do_lower_case: bool = False
     truncation_side: Literal["left", "right"] = "right"
     matryoshka_dimensions: tuple[int, ...] | None = None

@@ -233,8 +233,9 @@ class LLM:
     ) -> list[ScoringRequestOutput]:
         """Score pairs of texts: the query with each document, or each query with the document at its place.
 
-        A cross-encoder's score is its activated logit; a bi-encoder's the cosine of the two embeddings, made with the
-        model's prompts for queries and documents where it has some; a late-interaction model's MaxSim.
+        A cross-encoder's score is its activated logit; a bi-encoder's the similarity of the two embeddings
+        that its files name, mostly the cosine, made with the model's prompts for queries and documents where it has
+        some; a late-interaction model's MaxSim.
 
         Args:
             queries: one text, or as many as documents.

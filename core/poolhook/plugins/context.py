@@ -9,7 +9,7 @@ from uuid import uuid4
 
 from poolhook.engine import EngineInput
 from poolhook.params import PoolingParams, TokenizationParams
-from poolhook.tasks import PoolingTask, ScoreType
+from poolhook.tasks import PoolingTask, ScoreType, Similarity
 
 Mode = Literal["offline", "online"]
 
@@ -63,6 +63,7 @@ class ModelInfo:
         default_prompt_name: the prompt to apply when none is named.
         supported_tasks: what its pooler computes.
         score_type: how it scores two texts; None if it can't.
+        similarity: how it compares two embeddings.
         labels: the names of a classifier's labels, in the order of its answer.
         has_roles: whether texts are queries or documents to it, each tokenized in its own way (late interaction).
     """
@@ -77,5 +78,6 @@ class ModelInfo:
     default_prompt_name: str | None
     supported_tasks: tuple[PoolingTask, ...]
     score_type: ScoreType | None = None
+    similarity: Similarity = "cosine"
     labels: tuple[str, ...] = ()
     has_roles: bool = False

@@ -122,6 +122,7 @@ def _model_info(spec: ModelSpec, task: PoolingTask) -> ModelInfo:
         supported_tasks=spec.tasks,
         # The served task scores if it can, else the first that can.
         score_type=next((SCORE_TYPES[known] for known in (task, *spec.tasks) if known in SCORE_TYPES), None),
+        similarity=spec.similarity,
         labels=spec.classifier.labels if spec.classifier else (),
         has_roles=spec.late_interaction is not None,
     )
