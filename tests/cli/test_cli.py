@@ -40,41 +40,42 @@ def test_embed_prints_a_json_line_for_each_text(demo_llm: LLM):
     np.testing.assert_allclose(vectors(done.stdout), expected(demo_llm, ["hello world", "--a second text"]), atol=1e-6)
 
 
-def test_embed_reads_lines_and_writes_an_array(tmp_path: Path):
-    from sentence_transformers import SentenceTransformer
-
-    from poolhook.models import resolve_model
-
-    texts = [" ".join(text.split()) for text in varied_texts(300)]
+def test_embed_reads_lines_and_writes_an_array(tmp_path: Path, demo_llm: LLM):
+    texts = [" ".join(text.split()) for text in varied_texts(60)]
     source, target = tmp_path / "texts.txt", tmp_path / "vectors.npy"
     source.write_text("\n".join(texts) + "\n", encoding="utf-8")
-    done = poolhook("embed", "demo", "--input", source, "--output", target, "--truncate-prompt-tokens", "-1")
-    assert done.returncode == 0, done.stderr
-    reference = SentenceTransformer(str(resolve_model("demo")), device="cpu").encode(texts)
-    np.testing.assert_allclose(np.load(target), reference, atol=1e-5, rtol=0)
+    main(["embed", "demo", "--input", str(source), "--output", str(target), "--truncate-prompt-tokens", "-1"])
+    cut = demo_llm.embed(texts, tokenization_kwargs={"truncate_prompt_tokens": -1}, use_tqdm=False)
+    np.testing.assert_allclose(np.load(target), [output.outputs.numpy() for output in cut], atol=1e-5, rtol=0)
 
 
-def test_embed_reads_jsonl_from_a_file_and_from_standard_input(tmp_path: Path, demo_llm: LLM):
+def test_embed_reads_jsonl_from_a_file_and_from_standard_input(
+    tmp_path: Path, demo_llm: LLM, capsys: pytest.CaptureFixture[str]
+):
     lines = ['"a text"', "[101, 7592, 102]", '{"text": "an object", "id": 7}', '{"prompt_token_ids": [101, 102]}']
     wanted = expected(demo_llm, ["a text", [101, 7592, 102], "an object", [101, 102]])
     file = tmp_path / "inputs.jsonl"
     file.write_text("\n".join(lines))
-    from_file = poolhook("embed", "demo", "--input", file)
+    main(["embed", "demo", "--input", str(file)])
     from_stdin = poolhook("embed", "demo", "--input", "-", "--input-format", "jsonl", stdin="\n".join(lines))
-    np.testing.assert_allclose(vectors(from_file.stdout), wanted, atol=1e-6)
+    np.testing.assert_allclose(vectors(capsys.readouterr().out), wanted, atol=1e-6)
     np.testing.assert_allclose(vectors(from_stdin.stdout), wanted, atol=1e-6)
 
 
-def test_info_says_what_decided_each_value(tiny_model: Callable[..., Path]):
-    demo = json.loads(poolhook("info", "demo", "--json", "--load").stdout)
+def test_info_says_what_decided_each_value(tiny_model: Callable[..., Path], capsys: pytest.CaptureFixture[str]):
+    def info(*arguments: str | Path) -> str:
+        main(["info", *map(str, arguments)])
+        return capsys.readouterr().out
+
+    demo = json.loads(info("demo", "--json", "--load"))
     assert demo["architecture"] == "BertModel"
     assert demo["pooling"] == ["MEAN"]
     assert demo["max_length"] == 256
     assert demo["batches"] == "packed"
-    shown = poolhook("info", "demo", "--pooler-config.pooling-type", "cls").stdout
+    shown = info("demo", "--pooler-config.pooling-type", "cls")
     assert "CLS  (from pooler config)" in shown
     assert "256  (from sentence_bert_config.json)" in shown
-    assert "LAST  (from default of Qwen3Model)" in poolhook("info", tiny_model("qwen3")).stdout
+    assert "LAST  (from default of Qwen3Model)" in info(tiny_model("qwen3"))
 
 
 def test_plugins_list_shows_the_built_in_processors():
