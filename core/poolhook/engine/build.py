@@ -9,6 +9,7 @@ import torch
 from torch import nn
 
 from poolhook.config import EngineConfig
+from poolhook.engine.client import EngineInput
 from poolhook.engine.core import EngineCore
 from poolhook.engine.device import resolve_device, resolve_dtype
 from poolhook.engine.forward import Forward
@@ -18,6 +19,7 @@ from poolhook.engine.proof import choose_forward
 from poolhook.engine.runner import ModelRunner
 from poolhook.models import ModelSpec, load_model, padding_id
 from poolhook.models.heads import Difference, keep_answer_tokens, load_reward_head, split_head
+from poolhook.params import PoolingParams
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
@@ -29,7 +31,7 @@ class BuiltEngine:
 
     Args:
         core: running; close it when done.
-        spec: of the model, with what the proof found out about its head.
+        spec: of the model, with what the proof found out about its hidden states and its head.
         device: where it computes.
         dtype: in what precision.
         forward: `packed`, `padded` or `by length`.
@@ -64,7 +66,8 @@ def build_engine(spec: ModelSpec, config: EngineConfig | None = None) -> BuiltEn
 def _prove(model: PreTrainedModel, spec: ModelSpec) -> tuple[Forward, nn.Module | None, ModelSpec]:
     """The way to run the transformer, its head, and `spec` with the pooling that the head was seen to read."""
     if spec.head in ("none", "reward"):
-        return choose_forward(model, spec), None, spec
+        forward = choose_forward(model, spec)
+        return forward, None, replace(spec, hidden_size=_width(forward))
     dtype, padding = model.dtype, padding_id(model.config)
     if spec.head == "causal_lm" and spec.classifier is not None:
         keep_answer_tokens(model, spec, spec.classifier)
@@ -76,3 +79,11 @@ def _prove(model: PreTrainedModel, spec: ModelSpec) -> tuple[Forward, nn.Module 
         spec = replace(spec, pooling=proved.pooling)
     is_difference = spec.classifier is not None and spec.classifier.is_difference
     return proved.forward, Difference(proved.head) if is_difference else proved.head, spec
+
+
+@torch.inference_mode()
+def _width(forward: Forward) -> int:
+    """Dimensions of a hidden state as it comes out, which some configurations do not tell: OPT projects its last ones
+    down, Reformer lays two side by side."""
+    hidden, _ = forward([EngineInput([0], PoolingParams(task="embed"))])
+    return hidden.shape[-1]
