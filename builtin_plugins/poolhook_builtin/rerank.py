@@ -19,7 +19,7 @@ class _Data(BaseModel):
 
     query: str
     documents: list[str]
-    top_n: int | None = Field(default=None, ge=1)
+    top_n: int | None = Field(default=None, ge=1, strict=True)
 
 
 @dataclass(frozen=True)

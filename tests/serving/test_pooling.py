@@ -91,3 +91,10 @@ class TestBgeM3:
             "io_processor_plugin (installed: "
         )
         assert param == "data"
+
+
+def test_no_token_at_all_is_an_empty_row_with_its_shape(models: Models):
+    served = models("step-rewarder", pooling_type="STEP", step_tag_id=8)
+    (item,) = served.post("/pooling", input="w1", encoding_format="base64")["data"]
+    assert (item["data"], item["shape"]) == ("", [0, 1])
+    assert served.post("/pooling", input="w1")["data"][0]["data"] == []

@@ -30,7 +30,6 @@ class TransformerHead(nn.Module):
 
     Args:
         model: as loaded; taken over, and without its transformer afterwards.
-        labels: how many logits it gives.
     """
 
     def __init__(self, model: PreTrainedModel) -> None:
@@ -49,9 +48,11 @@ class TransformerHead(nn.Module):
         """Hidden states, shape `[n, hidden]`, to logits, shape `[n, labels]`, float32."""
         self._given.hidden = rows.float()[:, None]
         ids = torch.zeros(len(rows), 1, dtype=torch.long, device=rows.device)
-        logits: Tensor = self._model(input_ids=ids).logits
-        self._given.hidden = None
-        return logits.reshape(len(rows), -1)
+        try:
+            logits: Tensor = self._model(input_ids=ids).logits
+        finally:
+            self._given.hidden = None
+        return logits.flatten(1)
 
 
 class _GivenHiddenStates(nn.Module):
