@@ -78,6 +78,7 @@ def test_a_top_n_below_1_is_refused(mode: str, top_n: int):
         ({"query": "q", "documents": ["a", 7]}, "documents.1"),
         ({"query": "q", "documents": ["a"], "top_n": "many"}, "top_n"),
         ({"query": "q", "documents": ["a"], "top_n": 1.5}, "top_n"),
+        ({"query": "q", "documents": ["a"], "top_n": True}, "top_n"),
     ],
     ids=str,
 )
