@@ -100,6 +100,13 @@ REFUSALS = [
         "falcon_h1",
         "causal_lm",
         "can't be run apart from its transformer",
-        {"mamba_n_heads": 8, "mamba_d_head": 8, "mamba_n_groups": 1, "mamba_d_state": 8, "mamba_d_ssm": 64},
+        {
+            "mamba_n_heads": 8,
+            "mamba_d_head": 8,
+            "mamba_n_groups": 1,
+            "mamba_d_state": 8,
+            "mamba_d_ssm": 64,
+            "mamba_chunk_size": 16,
+        },
     ),
 ]

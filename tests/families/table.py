@@ -76,7 +76,13 @@ _LATENT_ATTENTION = {
     "topk_group": 1,
     "first_k_dense_replace": 1,
 }
-_STATES = {"mamba_n_heads": 8, "mamba_d_head": 8, "mamba_n_groups": 1, "mamba_d_state": 8}
+_STATES = {
+    "mamba_n_heads": 8,
+    "mamba_d_head": 8,
+    "mamba_n_groups": 1,
+    "mamba_d_state": 8,
+    "mamba_chunk_size": 16,
+}
 _LINEAR_ATTENTION = {
     "layer_types": ["linear_attention", "full_attention"],
     "linear_num_value_heads": 4,
@@ -168,6 +174,7 @@ ENCODERS = [
     common("xlm-roberta"),
     common("xlm-roberta-xl"),
     common("xlnet", "padded"),
+    other("xlnet", "padded", "summary_type mean", summary_type="mean"),
     other("xmod", variant="with a default_language", default_language="en_XX"),
 ]
 
@@ -209,6 +216,7 @@ DECODERS = [
     other("glm4"),
     other("glm4_moe"),
     common("gpt2"),
+    common("gpt2", variant="no pad_token_id", pad_token_id=None),
     other("gpt_bigcode"),
     other("gpt_neo", "padded", attention_types=[[["global", "local"], 1]], window_size=12),
     common("gpt_neox"),
@@ -229,7 +237,7 @@ DECODERS = [
     common("llama"),
     other("llama4_text", "padded", "", ["causal_lm"]),
     other("mamba", "padded"),
-    other("mamba2", "padded", num_heads=8, head_dim=8, state_size=8, n_groups=1),
+    other("mamba2", "padded", num_heads=8, head_dim=8, state_size=8, n_groups=1, chunk_size=16),
     other("minimax", "padded"),
     other("ministral"),
     other("ministral3"),
