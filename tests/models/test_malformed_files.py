@@ -178,6 +178,7 @@ class TestAnyValueIsReadOrRefused:
     @pytest.mark.parametrize("head", ["Model", "ForSequenceClassification"])
     @example(change={"architectures": True})
     @example(change={"pad_token_id": None})
+    @example(change={"hidden_size": 0})
     @given(change=changes("config"))
     @settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
     def test_in_the_config_or_over_it(self, tmp_path: Path, family: str, head: str, change: dict[str, Any]):

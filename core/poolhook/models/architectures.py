@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from poolhook.config import PoolingType
-from poolhook.errors import ModelError
+from poolhook.errors import ModelError, shorten
 
 if TYPE_CHECKING:
     from transformers import PretrainedConfig
@@ -64,6 +64,10 @@ def refuse_unsupported(architecture: str, config: PretrainedConfig, *, is_embedd
     text = config.get_text_config()
     if not hasattr(text, "vocab_size") or not hasattr(text, "hidden_size"):
         raise ModelError(f"{architecture} reads no token ids; poolhook serves models of text.")
+    for name in ("vocab_size", "hidden_size"):
+        size = getattr(text, name)
+        if type(size) is not int or size < 1:
+            raise ModelError(f"{name} in config.json must be a positive integer, not {shorten(size)}.")
     if getattr(config, "attention_type", None) == "block_sparse":
         raise ModelError(
             f"{architecture} attends to blocks, and in another way once it has seen a short text. "
