@@ -4,7 +4,7 @@ A page is a story: its blocks run in order, in one directory. What a block is, i
 
 * `python` runs in this process, with the names of the page's earlier blocks;
 * `bash` runs as a script that must succeed; `console` runs each line after `$ `, and what it prints must be what
-  the page shows (a plain `poolhook` command runs in this process, which spares it a start of Python);
+  the page shows (`poolhook` commands that need no shell run as `forked_commands` has them);
 * `text` directly after a `python` or `bash` block is what that block must print; other `text` is for reading;
 * `toml` must parse.
 
@@ -31,9 +31,9 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
+from forked_commands import forked_server, run_command
 from plugins_fixture import REPOSITORY
-from poolhook.cli import main
-from servers import COMMAND, running_server
+from servers import COMMAND
 from tiny_models import tiny_trained
 
 PAGES = [
@@ -43,6 +43,7 @@ PAGES = [
 ]
 LANGUAGES = {"python", "bash", "console", "text", "toml"}
 DOCUMENTED_URL = "http://127.0.0.1:8000"
+_WITH_ERRORS = " 2>&1"
 MODELS = {
     "tiny-reranker": "tiny-reranker",
     "tiny-classifier": "tiny-injection-classifier",
@@ -104,7 +105,7 @@ def blocks_of(page: Path) -> list[Block]:
 
 
 class PageRunner:
-    """Runs blocks in `directory`, which sees the repository's folders, `MODELS`, and a site directory of its own for pip."""
+    """Runs blocks in `directory`, which sees the repository's folders, `MODELS`, and a site directory for pip."""
 
     def __init__(self, directory: Path) -> None:
         self.site = directory / "site"
@@ -159,14 +160,10 @@ class PageRunner:
         return printed.getvalue()
 
     def _poolhook(self, where: str, command: str) -> str:
-        printed, complained = io.StringIO(), io.StringIO()
-        output, errors = contextlib.redirect_stdout(printed), contextlib.redirect_stderr(complained)
-        with output, errors, contextlib.chdir(self.work):
-            try:
-                main(shlex.split(command)[1:])
-            except SystemExit as end:
-                assert not end.code, f"{where} ended with {end.code}:\n{command}\n{complained.getvalue()}"
-        return printed.getvalue()
+        arguments = shlex.split(command.removesuffix(_WITH_ERRORS))[1:]
+        code, output, errors = run_command(arguments, self.work, self.site, with_errors=command.endswith(_WITH_ERRORS))
+        assert code == 0, f"{where} ended with {code}:\n{command}\n{output}{errors}"
+        return output
 
     def _bash(self, where: str, code: str) -> str:
         if "curl" in code and shutil.which("curl") is None:
@@ -185,9 +182,7 @@ class PageRunner:
         program, command, *arguments = shlex.split(code)
         assert (program, command) == ("poolhook", "serve"), code
         self._servers.close()
-        with contextlib.chdir(self.work):
-            server = self._servers.enter_context(running_server(*arguments, env={"PYTHONPATH": str(self.site)}))
-        self._url = server.url
+        self._url = self._servers.enter_context(forked_server(arguments, self.work, self.site))
 
     def _environment(self) -> dict[str, str]:
         pip = {"TARGET": str(self.site), "NO_DEPS": "1", "NO_BUILD_ISOLATION": "0", "NO_INDEX": "1", "QUIET": "1"}
@@ -220,7 +215,7 @@ def _commands_in(code: str) -> Iterator[tuple[str, str]]:
 
 def _is_plain(command: str) -> bool:
     """Whether it is `poolhook` and arguments, without anything for a shell to do but to split and unquote them."""
-    return command.startswith("poolhook ") and not set("|&;<>$`\\\n") & set(command)
+    return command.startswith("poolhook ") and not set("|&;<>$`\\\n") & set(command.removesuffix(_WITH_ERRORS))
 
 
 def _check(where: str, shown: str | None, printed: str) -> None:
