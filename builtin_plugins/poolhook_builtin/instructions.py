@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Literal
 
 from poolhook.errors import InvalidRequest, shorten
-from poolhook.plugins import ModelInfo, Prompt, TextPrompt, TokensPrompt
+from poolhook.plugins import ModelInfo, PairPrompt, Prompt, TextPrompt, TokensPrompt
 
 Role = Literal["query", "document"]
 
@@ -23,9 +23,9 @@ def with_prompt(prompts: Sequence[Prompt], name: str | None, model_info: ModelIn
     Raises:
         InvalidRequest: the model has no prompt of that name.
     """
+    name = name if name is not None else model_info.default_prompt_name
     if model_info.has_roles:
         return _in_role(prompts, name)
-    name = name if name is not None else model_info.default_prompt_name
     if name is None:
         return list(prompts)
     instruction = model_info.prompts.get(name)
@@ -34,7 +34,7 @@ def with_prompt(prompts: Sequence[Prompt], name: str | None, model_info: ModelIn
             f"prompt_name is {shorten(name)!r}; this model's prompts are {', '.join(model_info.prompts) or 'none'}.",
             param="prompt_name",
         )
-    return [replace(p, instruction=instruction) if isinstance(p, TextPrompt) else p for p in prompts]
+    return [replace(p, instruction=instruction) if isinstance(p, TextPrompt | PairPrompt) else p for p in prompts]
 
 
 def as_role(text: str, role: Role, model_info: ModelInfo) -> Prompt:

@@ -12,7 +12,7 @@ from poolhook.errors import InvalidRequest, shorten
 from poolhook.outputs import PoolingOutput, PoolingRequestOutput, ScoringOutput
 from poolhook.params import PoolingParams
 from poolhook.plugins import IOProcessor, ModelInfo, PairPrompt, Prompt, RequestContext, Settings
-from poolhook_builtin.instructions import as_role
+from poolhook_builtin.instructions import as_role, with_prompt
 from poolhook_builtin.prompts import check_task
 from poolhook_builtin.similarity import compare
 
@@ -76,7 +76,8 @@ class ScoreIOProcessor(IOProcessor[Pairs, Any]):
             return []
         if self.model_info.score_type == "cross-encoder":
             queries = request.queries * (len(request.documents) if len(request.queries) == 1 else 1)
-            return [PairPrompt(*pair) for pair in zip(queries, request.documents, strict=True)]
+            pairs = [PairPrompt(*pair) for pair in zip(queries, request.documents, strict=True)]
+            return with_prompt(pairs, None, self.model_info)
         return [
             *(as_role(text, "query", self.model_info) for text in request.queries),
             *(as_role(text, "document", self.model_info) for text in request.documents),

@@ -64,10 +64,10 @@ class PoolerConfig(BaseModel):
     max_embed_len: int | None = Field(default=None, ge=1)
     """The longest prompt, in tokens, with chunked processing; None is no limit."""
 
-    logit_mean: float | None = None
+    logit_mean: Annotated[float, Field(allow_inf_nan=False)] | None = None
     """Subtracted from a classifier's logits before its activation."""
 
-    logit_sigma: Annotated[float, Field(gt=0)] | None = None
+    logit_sigma: Annotated[float, Field(gt=0, allow_inf_nan=False)] | None = None
     """A classifier's logits are divided by it, after `logit_mean` was subtracted, before its activation."""
 
     step_tag_id: int | None = Field(default=None, ge=0)
@@ -82,6 +82,8 @@ class PoolerConfig(BaseModel):
             raise ValueError("pooling_type STEP and step_tag_id go together: give both or neither")
         if self.max_embed_len is not None and not self.enable_chunked_processing:
             raise ValueError("max_embed_len is for chunked processing: set enable_chunked_processing too")
+        if self.returned_token_ids is not None and len(set(self.returned_token_ids)) != len(self.returned_token_ids):
+            raise ValueError("returned_token_ids names a token twice")
         return self
 
 

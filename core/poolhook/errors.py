@@ -10,7 +10,7 @@ Errors cross process borders, so each one pickles: constructor arguments are the
 from __future__ import annotations
 
 import reprlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
 from http import HTTPStatus
 from typing import Any
 
@@ -57,8 +57,9 @@ def describe_error(error: BaseException, limit: int = 500) -> str:
     return f"{type(error).__name__}: {shorten(message, limit)}"
 
 
-def describe_problems(problems: Iterable[Mapping[str, Any]]) -> tuple[str, str | None]:
-    """Pydantic's list of problems as one line, and the first field at fault.
+def describe_problems(problems: Sequence[Mapping[str, Any]]) -> tuple[str, str | None]:
+    """Pydantic's list of problems as one line, and the first field at fault. A validator of a whole model says which
+    field it means by the attribute `field` of what it raises.
 
     Args:
         problems: as `ValidationError.errors()` gives them.
@@ -67,7 +68,9 @@ def describe_problems(problems: Iterable[Mapping[str, Any]]) -> tuple[str, str |
     lines = [f"{field}: {message}" if field else message for field, message in described[:_MAX_PROBLEMS]]
     if len(described) > _MAX_PROBLEMS:
         lines.append(f"and {len(described) - _MAX_PROBLEMS} more")
-    return "; ".join(lines), (described[0][0] or None) if described else None
+    first = problems[0] if problems else {}
+    field = ".".join(map(str, first.get("loc", ()))) or getattr(first.get("ctx", {}).get("error"), "field", None)
+    return "; ".join(lines), field
 
 
 def _described(problem: Mapping[str, Any]) -> str:

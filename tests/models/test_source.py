@@ -87,6 +87,19 @@ class TestWhatIsNoModel:
         with pytest.raises(ModelError, match="PermissionError: the cache is read-only"):
             resolve_model("nobody/no-such-model")
 
+    def test_gives_what_a_model_needs_and_pickled_weights_only_when_told_to(self, monkeypatch: pytest.MonkeyPatch):
+        wanted: list[list[str]] = []
+
+        def download(hub_id: str, *, allow_patterns: list[str], **kwargs: object) -> str:
+            wanted.append(allow_patterns)
+            return "there"
+
+        monkeypatch.setattr("huggingface_hub.snapshot_download", download)
+        assert resolve_model("some/model") == resolve_model("some/model", "pt") == Path("there")
+        safe, pickled = wanted
+        assert {"*.json", "*.safetensors", "artifact.metadata", "sparse_linear.pt", "colbert_linear.pt"} <= set(safe)
+        assert set(pickled) - set(safe) == {"*.bin", "*.pt"}
+
 
 @pytest.mark.usefixtures("no_network")
 class TestTheDemo:

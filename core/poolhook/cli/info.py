@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 from cyclopts import Parameter
 
 from poolhook.cli.options import Model, ModelOptions, Options
+from poolhook.config import ModelConfig
+from poolhook.tasks import PoolingTask, in_order
 
 if TYPE_CHECKING:
     from poolhook.models import ModelSpec
@@ -25,12 +27,15 @@ def info(
 ) -> None:
     """Show what a model directory says, what poolhook makes of it, and which file decided each value."""
     from poolhook.models import override, read_spec, resolve_model
+    from poolhook.runtime import build_renderer
 
-    spec = override(read_spec(resolve_model(model), model, options.overrides), options.pooler_config)
-    facts = _facts(spec)
-    if load:
-        spec, of_loading = _load(spec, options)
-        facts = {**_facts(spec), **of_loading}
+    path = resolve_model(model, options.engine.load_format)
+    spec = override(read_spec(path, model, options.overrides), options.pooler_config)
+    supported = in_order([*spec.tasks, "plugin"]) if spec.io_processor_plugins else spec.tasks
+    task = ModelConfig(spec.architecture, options.pooler_config).get_pooling_task(supported)
+    build_renderer(spec, options.chat_template)  # which fails, or warns, as serving would
+    spec, of_loading = _load(spec, options) if load else (spec, {})
+    facts = {**_facts(spec, supported, task), **of_loading}
     if as_json:
         print(json.dumps(facts, indent=2, ensure_ascii=False))
         return
@@ -40,13 +45,14 @@ def info(
         print(f"{name.ljust(width)}  {_shown(value)}" + (f"  (from {origin})" if origin else ""))
 
 
-def _facts(spec: ModelSpec) -> dict[str, Any]:
+def _facts(spec: ModelSpec, supported: tuple[PoolingTask, ...], task: PoolingTask) -> dict[str, Any]:
     return {
         "model": spec.name,
         "path": str(spec.path),
         "architecture": spec.architecture,
         "model_type": spec.model_type,
-        "tasks": [*spec.tasks, *(["plugin"] if spec.io_processor_plugins and "plugin" not in spec.tasks else [])],
+        "tasks": list(supported),
+        "task": task,
         **(_facts_of_labels(spec) if spec.classifier is not None else _facts_of_embeddings(spec)),
         "max_length": spec.max_length,
         "vocab_size": spec.vocab_size,

@@ -102,5 +102,5 @@ def _from_json(number: int, line: str) -> Any:
 def _parsed(number: int, line: str, option: str) -> Any:
     try:
         return json.loads(line)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise InvalidRequest(f"Line {number} of {option} is not JSON: {shorten(line)}") from error

@@ -30,6 +30,9 @@ def write_lines(output: Path | None, objects: Iterable[Mapping[str, Any]]) -> No
     lines = (json.dumps(value, ensure_ascii=False) + "\n" for value in objects)
     if output is None:
         sys.stdout.writelines(lines)
-    else:
+        return
+    try:
         with output.open("w", encoding="utf-8") as file:
             file.writelines(lines)
+    except OSError as error:
+        raise InvalidRequest(f"--output can't be written: {error}") from error

@@ -13,7 +13,7 @@ from poolhook.engine.client import EngineInput
 from poolhook.engine.core import EngineCore
 from poolhook.engine.device import resolve_device, resolve_dtype
 from poolhook.engine.forward import Forward
-from poolhook.engine.head_proof import own_logits, prove_head
+from poolhook.engine.head_proof import own_logits, own_logits_of_padded, prove_head
 from poolhook.engine.poolers import build_pooler
 from poolhook.engine.proof import choose_forward
 from poolhook.engine.runner import ModelRunner
@@ -59,7 +59,9 @@ def build_engine(spec: ModelSpec, config: EngineConfig | None = None) -> BuiltEn
     if spec.head == "reward":
         head = load_reward_head(spec, device, config.load_format)
     pooler = build_pooler(spec, head, device, config.load_format)
-    runner = ModelRunner(forward, pooler, vocab_size=spec.vocab_size, max_length=spec.max_length)
+    runner = ModelRunner(
+        forward, pooler, vocab_size=spec.vocab_size, max_length=spec.max_length, unread_end=spec.unread_end
+    )
     return BuiltEngine(EngineCore(runner, config, device), spec, device, dtype, forward.name)
 
 
@@ -71,12 +73,12 @@ def _prove(model: PreTrainedModel, spec: ModelSpec) -> tuple[Forward, nn.Module 
     dtype, padding = model.dtype, padding_id(model.config)
     if spec.head == "causal_lm" and spec.classifier is not None:
         keep_answer_tokens(model, spec, spec.classifier)
-    own = own_logits(model, spec)
+    own, own_of_padded = own_logits(model, spec), own_logits_of_padded(model, spec)
     transformer, head = split_head(model)
     forward = choose_forward(transformer, spec)
-    proved = prove_head(forward, head, own, spec, padding, dtype)
+    proved = prove_head(forward, head, own, own_of_padded, spec, padding, dtype)
     if spec.origins.get("pooling") != "pooler config":
-        spec = replace(spec, pooling=proved.pooling)
+        spec = replace(spec, pooling=proved.pooling, unread_end=proved.unread_end)
     is_difference = spec.classifier is not None and spec.classifier.is_difference
     return proved.forward, Difference(proved.head) if is_difference else proved.head, spec
 

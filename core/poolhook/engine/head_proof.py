@@ -6,7 +6,7 @@ Which hidden state a family's head reads (the first token's, the last one's, the
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import torch
@@ -34,11 +34,13 @@ class ProvedHead:
         forward: runs all that comes before the pooling.
         head: what comes after it, to logits.
         pooling: makes the rows that it reads; for heads of tokens that of the spec, which does not matter.
+        unread_end: a token id that it does not read where a text ends in it; None if it reads every last token.
     """
 
     forward: Forward
     head: nn.Module
     pooling: tuple[PoolingType, ...]
+    unread_end: int | None = None
 
 
 class EachTokenForward:
@@ -88,10 +90,29 @@ def own_logits(model: PreTrainedModel, spec: ModelSpec) -> list[Tensor]:
 
 
 @torch.inference_mode()
+def own_logits_of_padded(model: PreTrainedModel, spec: ModelSpec) -> Tensor | None:
+    """What the whole model says of a text that ends in its padding token, which is another's end of sentence; None for
+    heads of tokens and models without one."""
+    padding = padding_id(model.config)
+    if spec.head != "sequence" or padding is None:
+        return None
+    with quiet_transformers():
+        ids = _padded(spec, padding).token_ids
+        logits: Tensor = model(torch.tensor([ids], device=model.device)).logits[0].float()
+        return logits
+
+
+def _padded(spec: ModelSpec, padding: int) -> EngineInput:
+    text = samples(spec, padding)[2]
+    return EngineInput([*text.token_ids[: max(spec.max_length - 2, 1)], padding, padding], text.params)
+
+
+@torch.inference_mode()
 def prove_head(
     forward: Forward,
     head: nn.Module,
     own: list[Tensor],
+    own_of_padded: Tensor | None,
     spec: ModelSpec,
     padding: int | None,
     dtype: torch.dtype,
@@ -102,6 +123,7 @@ def prove_head(
         forward: runs the transformer.
         head: hidden states to logits.
         own: what `own_logits` said.
+        own_of_padded: what `own_logits_of_padded` said.
         spec: of the model.
         padding: its padding token's id.
         dtype: in which the transformer computes.
@@ -124,6 +146,10 @@ def prove_head(
     # The nearest, not the first that is near enough: in half precision several may be.
     nearest = min(differences, key=lambda way: differences[way])
     if differences[nearest] <= TOLERANCE[dtype]:
+        if nearest.pooling == (PoolingType.LAST,) and own_of_padded is not None and padding is not None:
+            hidden, _ = forward([_padded(spec, padding)])
+            before, last = (_difference(head(hidden[[place]])[0], own_of_padded) for place in (-3, -1))
+            return replace(nearest, unread_end=padding if before < last else None)
         return nearest
     raise ModelError(
         f"{spec.name} ({spec.architecture}) can't be served: its head, run behind the transformer on the first, the "

@@ -24,13 +24,17 @@ class ModelRunner:
         pooler: turns hidden states into rows.
         vocab_size: token ids run from 0 to this, exclusive.
         max_length: the longest sequence, in tokens.
+        unread_end: a token id that is not pooled where a sequence ends in it.
     """
 
-    def __init__(self, forward: Forward, pooler: Pooler, *, vocab_size: int, max_length: int) -> None:
+    def __init__(
+        self, forward: Forward, pooler: Pooler, *, vocab_size: int, max_length: int, unread_end: int | None = None
+    ) -> None:
         self.forward = forward
         self.pooler = pooler
         self.vocab_size = vocab_size
         self.max_length = max_length
+        self._unread_end = unread_end
 
     @property
     def supported_tasks(self) -> tuple[PoolingTask, ...]:
@@ -57,7 +61,8 @@ class ModelRunner:
         task = self.pooler.verify(params[0])
         with torch.inference_mode():
             hidden, cu_seqlens = self.forward(ordered)
-            pooled = self.pooler(task, HiddenBatch(hidden, cu_seqlens, _pooled(ordered, hidden.device)), params)
+            batch = HiddenBatch(hidden, cu_seqlens, self._pooled(ordered, hidden.device))
+            pooled = self.pooler(task, batch, params)
             finite = pooled.finite.tolist()
         parts = pooled.parts or [{}] * len(inputs)
         outputs: list[PoolingOutput | None] = [None] * len(inputs)
@@ -67,10 +72,20 @@ class ModelRunner:
                 outputs[i] = PoolingOutput(row.clone(), {name: part.clone() for name, part in named.items()})
         return outputs
 
+    def _pooled(self, inputs: Sequence[EngineInput], device: torch.device) -> Tensor | None:
+        """Which tokens of the step are read, shape `[T]`; None for all."""
+        masks = [self._read(item) for item in inputs]
+        if all(mask is None for mask in masks):
+            return None
+        known = (mask if mask is not None else [True] * item.cost for mask, item in zip(masks, inputs, strict=True))
+        return torch.tensor(list(chain.from_iterable(known)), dtype=torch.bool, device=device)
 
-def _pooled(inputs: Sequence[EngineInput], device: torch.device) -> Tensor | None:
-    """Which tokens of the step are read, shape `[T]`; None for all."""
-    if all(item.pooled is None for item in inputs):
-        return None
-    masks = (item.pooled if item.pooled is not None else [True] * item.cost for item in inputs)
-    return torch.tensor(list(chain.from_iterable(masks)), dtype=torch.bool, device=device)
+    def _read(self, item: EngineInput) -> Sequence[bool] | None:
+        """Which tokens of `item` are read; None for all. Of one that is nothing but unread ends, the first is."""
+        if self._unread_end is None or item.token_ids[-1] != self._unread_end:
+            return item.pooled
+        read = item.cost
+        while read > 1 and item.token_ids[read - 1] == self._unread_end:
+            read -= 1
+        pooled = item.pooled if item.pooled is not None else [True] * item.cost
+        return [place < read and mark for place, mark in enumerate(pooled)]

@@ -40,7 +40,7 @@ def read_labels(raw: Mapping[str, Any], id2label: Mapping[int, str]) -> tuple[st
     """The labels' names in the order of their ids.
 
     Raises:
-        ModelError: they are not numbered from 0 without a gap.
+        ModelError: they are not numbered from 0 without a gap, or two have one name.
     """
     try:
         labels = {int(index): str(label) for index, label in id2label.items()}
@@ -50,7 +50,14 @@ def read_labels(raw: Mapping[str, Any], id2label: Mapping[int, str]) -> tuple[st
         raise ModelError(
             f"id2label in config.json must name the labels 0 to n - 1, not {shorten(raw.get('id2label'))}."
         )
-    return tuple(labels[index] for index in range(len(labels)))
+    names = tuple(labels[index] for index in range(len(labels)))
+    twice = next((name for place, name in enumerate(names) if name in names[:place]), None)
+    if twice is not None:
+        raise ModelError(
+            f"id2label in config.json names two labels {shorten(twice)!r}, and answers name labels. Name each of them "
+            'differently, there or in hf_overrides={"id2label": {...}}.'
+        )
+    return names
 
 
 def read_activation(raw: Mapping[str, Any], count: int, cross_encoder: str | None) -> tuple[Activation, str]:
@@ -77,8 +84,9 @@ def read_activation(raw: Mapping[str, Any], count: int, cross_encoder: str | Non
                 f"The cross-encoder's activation is {shorten(dotted)!r}. Supported are {', '.join(_OF_CLASS)} of torch."
             )
         where = "config_sentence_transformers.json" if cross_encoder else "sentence_transformers in config.json"
-        return _OF_CLASS[name], where
-    problem = raw.get("problem_type")
+        if _OF_CLASS[name] != "softmax" or count > 1:
+            return _OF_CLASS[name], where
+    problem = None if dotted else raw.get("problem_type")
     if problem is not None:
         if not isinstance(problem, str) or problem not in _OF_PROBLEM_TYPE:
             raise ModelError(

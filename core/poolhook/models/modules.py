@@ -79,6 +79,7 @@ class DenseLayer:
     Args:
         path: the folder with its weights: `linear.weight`, maybe `linear.bias` and `residual.weight`.
         size: dimensions that come out.
+        bias: there is a `linear.bias`.
         activation: the dotted name of a class of `torch.nn`.
         residual: the input, projected if it has another size, is added to the output.
     """
@@ -86,6 +87,7 @@ class DenseLayer:
     path: Path
     size: int
     activation: str = "torch.nn.modules.linear.Identity"
+    bias: bool = False
     residual: bool = False
 
 
@@ -193,6 +195,7 @@ def read_dense(module: Module, path: Path) -> DenseLayer:
         path / module.folder,
         size,
         typed(config, "activation_function", str, file) or "torch.nn.modules.activation.Tanh",
+        typed(config, "bias", bool, file) is not False,
         bool(typed(config, "use_residual", bool, file)),
     )
 

@@ -5,10 +5,11 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from poolhook.config import PoolerConfig
+from poolhook.config import PoolerConfig, PoolingType
 from poolhook.errors import ConfigError
 from poolhook.models.classification import Classifier
 from poolhook.models.spec import ModelSpec
+from poolhook.params import why_no_dimensions
 
 _OF_EMBEDDINGS = ("dimensions", "enable_chunked_processing")
 _OF_CLASSIFIERS = ("logit_mean", "logit_sigma")
@@ -48,14 +49,31 @@ def _check_kind(spec: ModelSpec, config: PoolerConfig, has_labels: bool) -> None
     for name in _OF_EMBEDDINGS:
         if getattr(config, name) and (has_labels or spec.splade is not None):
             raise _misfit(spec, name, "it is for models that embed")
-    if config.enable_chunked_processing and "embed" not in spec.tasks:
+    if config.enable_chunked_processing and ("embed" not in spec.tasks or config.task not in (None, "embed")):
         raise _misfit(spec, "enable_chunked_processing", "it is for task 'embed'")
+    if config.use_activation is not None and spec.splade is not None:
+        raise _misfit(spec, "use_activation", "its embeddings are sparse and never normalised")
+    if config.dimensions is not None and not has_labels:
+        _check_dimensions(spec, config.dimensions, of_tokens=config.task == "token_embed")
+
+
+def _check_dimensions(spec: ModelSpec, wanted: int, *, of_tokens: bool) -> None:
+    if of_tokens and spec.dense and spec.late_interaction is None:
+        raise _misfit(spec, "dimensions", "its Dense layers, whose output can be cut, are not for tokens")
+    problem = why_no_dimensions(wanted, spec.embedding_size, spec.matryoshka_dimensions)
+    if problem is not None:
+        raise ConfigError(f"PoolerConfig: {problem}")
 
 
 def _apply_pooling_type(spec: ModelSpec, config: PoolerConfig, has_labels: bool, changes: dict[str, Any]) -> None:
     wanted = config.pooling_type
     if wanted is None:
         return
+    is_of_words = spec.head == "causal_lm" or config.returned_token_ids is not None
+    if is_of_words and not (wanted.is_of_tokens or wanted is PoolingType.LAST):
+        raise _misfit(spec, f"pooling_type {wanted}", "a causal language model has read a text at its last token")
+    if config.task in ("token_embed", "token_classify") and not wanted.is_of_tokens:
+        raise _misfit(spec, f"pooling_type {wanted}", f"task {config.task!r} answers with a row for each token")
     fixed = spec.splade is not None or spec.late_interaction is not None or spec.head in ("token", "reward")
     if fixed and not (wanted.is_of_tokens and spec.splade is None):
         raise _misfit(spec, f"pooling_type {wanted}", "its files decide how it pools")

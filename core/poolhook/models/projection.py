@@ -92,6 +92,8 @@ def _dense(layer: DenseLayer, load_format: LoadFormat) -> Dense:
     linear = linear_of(tensors["linear."], layer.path)
     if linear.out_features != layer.size:
         raise ModelError(f"{layer.path} states {layer.size} dimensions, but its weights have {linear.out_features}.")
+    if (linear.bias is not None) != layer.bias:
+        raise ModelError(f"{layer.path} states bias: {str(layer.bias).lower()}, and its weights are otherwise.")
     residual: nn.Module | None = None
     if layer.residual:
         residual = linear_of(tensors["residual."], layer.path) if tensors["residual."] else nn.Identity()

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from poolhook.errors import ModelError, shorten
 from poolhook.models.files import length, read_optional_json, read_optional_json_list, typed
@@ -41,6 +41,12 @@ _PYLATE = "ColBERT"
 _MULTI_VECTOR = "MultiVectorEncoder"
 _OUTPUTS = ("last_hidden_state", "logits")
 
+MessageFormat = Literal["flat", "structured"]
+"""How the content of a message is given to a chat template: as a text, or as parts of which one is a text."""
+
+# Batches are made in another way here, and what is too long is refused or cut as a request says.
+_WITHOUT_EFFECT = {"padding", "truncation", "return_tensors", "pad_to_multiple_of", "return_attention_mask"}
+
 _OF_TEXTS: Mapping[str, Similarity] = {
     "cosine": "cosine",
     "dot": "dot",
@@ -72,6 +78,8 @@ class SentenceTransformerFiles:
             first's.
         activation: the dotted name of a cross-encoder's activation, if the files name one.
         similarity: how two embeddings are compared, if the files say so.
+        messages: how texts are made chats of; None if they are not.
+        add_generation_prompt: what comes out of a chat template ends with what starts an answer.
         is_cross_encoder: they are a CrossEncoder's.
         is_pylate: they are PyLate's.
     """
@@ -87,6 +95,8 @@ class SentenceTransformerFiles:
     score_tokens: tuple[int, ...] = ()
     activation: str | None = None
     similarity: Similarity | None = None
+    messages: MessageFormat | None = None
+    add_generation_prompt: bool = False
     is_cross_encoder: bool = False
     is_pylate: bool = False
     max_seq_length: int | None = None
@@ -123,6 +133,7 @@ def read_sentence_transformer(path: Path) -> SentenceTransformerFiles | None:
     elif kind == _MULTI_VECTOR:
         mask = modules.get("MultiVectorMask")
         roles = read_roles(prompts, config_file, config, mask.config_file(path) if mask else None)
+    text, chat = _processing(config_file, config)
     return SentenceTransformerFiles(
         transformer_path=transformer.folder,
         transformer_config_file=config_file.name,
@@ -138,7 +149,9 @@ def read_sentence_transformer(path: Path) -> SentenceTransformerFiles | None:
         activation=overall.get("activation_fn"),
         similarity=_similarity(overall_file, overall, _OF_TOKENS if roles is not None else _OF_TEXTS),
         is_cross_encoder=kind == _CROSS_ENCODER,
-        max_seq_length=length(config, "max_seq_length", config_file),
+        messages=_messages(config_file, config),
+        add_generation_prompt=bool(typed(chat, "add_generation_prompt", bool, config_file)),
+        max_seq_length=length(text, "max_length", config_file) or length(config, "max_seq_length", config_file),
         do_lower_case=bool(typed(config, "do_lower_case", bool, config_file)),
         prompts=prompts,
         default_prompt_name=default_prompt_name,
@@ -186,6 +199,30 @@ def _transformer_config(path: Path) -> tuple[Path, dict[str, Any]]:
     if output not in (None, *_OUTPUTS):
         raise ModelError(f"{file} reads {shorten(output)!r} off the transformer. Supported are {', '.join(_OUTPUTS)}.")
     return file, config
+
+
+def _messages(file: Path, config: Mapping[str, Any]) -> MessageFormat | None:
+    """Where a model's texts are made chats of, sentence-transformers does so whatever else it could read."""
+    message = (typed(config, "modality_config", dict, file) or {}).get("message")
+    if message is None:
+        return None
+    form = message.get("format", "structured") if isinstance(message, dict) else message
+    if form not in ("flat", "structured"):
+        raise ModelError(f"{file} makes messages in the format {shorten(form)!r}. Supported are flat and structured.")
+    return "flat" if form == "flat" else "structured"
+
+
+def _processing(file: Path, config: Mapping[str, Any]) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
+    """What is said to the tokenizer and to the chat template, as far as it changes what the model sees."""
+    given = typed(config, "processing_kwargs", dict, file) or {}
+    honoured = {"text": {"max_length"}, "chat_template": {"add_generation_prompt"}}
+    for kind, options in given.items():
+        if not isinstance(options, dict):
+            raise ModelError(f"processing_kwargs in {file} must be an object of objects, not {shorten(given)}.")
+        unknown = sorted(set(options) - honoured.get(kind, set()) - _WITHOUT_EFFECT)
+        if unknown:
+            raise ModelError(f"processing_kwargs in {file} has {kind}.{shorten(unknown[0])}, which is not supported.")
+    return given.get("text", {}), given.get("chat_template", {})
 
 
 def _similarity(file: Path, config: Mapping[str, Any], known: Mapping[str, Similarity]) -> Similarity | None:

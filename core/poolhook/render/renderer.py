@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from poolhook.engine import EngineInput
 from poolhook.errors import InvalidRequest
 from poolhook.models.late_interaction import LateInteraction, Role
+from poolhook.models.sentence_transformers import MessageFormat
 from poolhook.params import PoolingParams, TokenizationParams
 from poolhook.render.chunks import Chunks, split
 from poolhook.render.encoded import Encoded
@@ -15,7 +17,7 @@ from poolhook.render.pairs import encode_pairs
 from poolhook.render.pooled import PoolingRule
 from poolhook.render.prompts import ChatPrompt, PairPrompt, Prompt, TextPrompt, TokensPrompt
 from poolhook.render.roles import Treatment, treatments
-from poolhook.render.templated import Templated, encode_templated, from_chat, from_pair
+from poolhook.render.templated import Templated, as_chat, encode_templated, from_chat, from_pair
 from poolhook.render.templates import ChatTemplates
 from poolhook.render.texts import encode_texts
 from poolhook.render.tokenizer import TextTokenizer
@@ -34,6 +36,8 @@ class Renderer:
         include_prompt: False leaves the tokens of instructions out of pooling, for tasks that answer with one row.
         step_tag_id: for tasks that answer with a row for each token, pool only the tokens with this id.
         templates: the model's chat template. If it takes pairs, it makes the text of each.
+        messages: how texts are made chats of, where the model's template is for those too; None for plain texts.
+        add_generation_prompt: end what the template makes with what starts an answer.
         chunked: let prompts for task `embed` be longer than the model takes, to be cut by `split`.
         max_embed_len: the longest of those, in tokens; None for no limit.
 
@@ -51,6 +55,8 @@ class Renderer:
         include_prompt: bool = True,
         step_tag_id: int | None = None,
         templates: ChatTemplates | None = None,
+        messages: MessageFormat | None = None,
+        add_generation_prompt: bool = False,
         chunked: bool = False,
         max_embed_len: int | None = None,
     ) -> None:
@@ -59,6 +65,8 @@ class Renderer:
         self._side: Side = truncation_side
         self._rule = PoolingRule(include_prompt, step_tag_id)
         self._templates = templates
+        self._messages = messages
+        self._ends_open = add_generation_prompt
         self._treatments = treatments(roles, tokenizer, max_length)
         self._limit = self._embed_limit = Limit(max_length, "this model takes", max_length)
         # Roles set limits of their own, and their models answer with a vector for each token.
@@ -134,14 +142,17 @@ class Renderer:
             check_prompt(index, prompt)
             if isinstance(prompt, TokensPrompt):
                 encoded[index] = Encoded(_cut(prompt.token_ids, cutting))
-            elif isinstance(prompt, TextPrompt):
+            elif isinstance(prompt, TextPrompt) and self._messages is None:
                 texts.setdefault((prompt.role, cutting), {})[index] = prompt
-            elif isinstance(prompt, ChatPrompt):
-                templated.append(from_chat(index, prompt, self._chat_templates(index)))
+            elif isinstance(prompt, TextPrompt | ChatPrompt):
+                chat = prompt if isinstance(prompt, ChatPrompt) else as_chat(prompt, self._messages or "flat")
+                templates = self._chat_templates(index)
+                templated.append(from_chat(index, chat, templates, add_generation_prompt=self._ends_open))
             elif pair_templates:
-                templated.append(from_pair(index, prompt, pair_templates))
+                pair = from_pair(index, prompt, pair_templates, add_generation_prompt=self._ends_open)
+                templated.append(pair)
             else:
-                pairs[index] = prompt
+                pairs[index] = replace(prompt, text=prompt.instruction + prompt.text)
         if len(encoded) == len(prompts):
             return [encoded[index] for index in range(len(prompts))]
         if self._tokenizer is None:

@@ -13,9 +13,10 @@ from typing import Any
 from tokenizers import Encoding
 
 from poolhook.errors import InvalidRequest
+from poolhook.models.sentence_transformers import MessageFormat
 from poolhook.render.encoded import Encoded
 from poolhook.render.limits import Cutting
-from poolhook.render.prompts import ChatPrompt, PairPrompt
+from poolhook.render.prompts import ChatPrompt, PairPrompt, TextPrompt
 from poolhook.render.templates import ChatTemplates
 from poolhook.render.tokenizer import TextTokenizer
 from poolhook.render.unicode import check_text
@@ -58,20 +59,37 @@ class Templated:
         return (before, behind) if found and _STAND_IN not in behind else None
 
 
-def from_pair(index: int, pair: PairPrompt, templates: ChatTemplates) -> Templated:
+def from_pair(index: int, pair: PairPrompt, templates: ChatTemplates, *, add_generation_prompt: bool) -> Templated:
     """A pair, of which the document may be cut."""
-    return Templated(index, pair.text_pair, lambda document: templates.render_pair(pair.text, document))
+
+    def render(document: str) -> str:
+        return templates.render_pair(
+            pair.text, document, instruction=pair.instruction, add_generation_prompt=add_generation_prompt
+        )
+
+    return Templated(index, pair.text_pair, render)
 
 
-def from_chat(index: int, chat: ChatPrompt, templates: ChatTemplates) -> Templated:
+def from_chat(index: int, chat: ChatPrompt, templates: ChatTemplates, *, add_generation_prompt: bool) -> Templated:
     """A chat, of which the last message may be cut."""
     *earlier, last = chat.messages
     content, replace = _last_text(last)
+    ends_open = chat.add_generation_prompt or add_generation_prompt
 
     def render(text: str) -> str:
-        return templates.render([*earlier, replace(text)], add_generation_prompt=chat.add_generation_prompt)
+        return templates.render([*earlier, replace(text)], add_generation_prompt=ends_open)
 
     return Templated(index, content, render)
+
+
+def as_chat(prompt: TextPrompt, form: MessageFormat) -> ChatPrompt:
+    """A text as the message of a user, its instruction as that of the system; as sentence-transformers does."""
+
+    def message(role: str, text: str) -> Mapping[str, Any]:
+        return {"role": role, "content": text if form == "flat" else [{"type": "text", "text": text}]}
+
+    system = [message("system", prompt.instruction)] if prompt.instruction else []
+    return ChatPrompt((*system, message("user", prompt.text)))
 
 
 def _last_text(message: Mapping[str, Any]) -> tuple[str, Callable[[str], Mapping[str, Any]]]:

@@ -83,9 +83,15 @@ class ChatTemplates:
             ) from error
         return str(text)
 
-    def render_pair(self, query: str, document: str) -> str:
+    def render_pair(
+        self, query: str, document: str, *, instruction: str = "", add_generation_prompt: bool = False
+    ) -> str:
         """A query and its document as one text, special tokens included; for templates that take pairs."""
-        return self.render([{"role": "query", "content": query}, {"role": "document", "content": document}])
+        system = [{"role": "system", "content": instruction}] if instruction else []
+        return self.render(
+            [*system, {"role": "query", "content": query}, {"role": "document", "content": document}],
+            add_generation_prompt=add_generation_prompt,
+        )
 
     def _check_syntax(self) -> None:
         """Refuse at start what would fail at every request."""

@@ -5,6 +5,7 @@ from poolhook.runtime.flow import Answer
 from poolhook.runtime.offline import run_offline
 from poolhook.runtime.online import OnlineRunner
 from poolhook.runtime.processors import PoolingIOProcessors
+from poolhook.runtime.renderer import build_renderer
 from poolhook.runtime.runtime import Runtime, RuntimeConfig, build_runtime
 
 __all__ = [
@@ -13,6 +14,7 @@ __all__ = [
     "PoolingIOProcessors",
     "Runtime",
     "RuntimeConfig",
+    "build_renderer",
     "build_runtime",
     "init_pooling_io_processors",
     "run_offline",

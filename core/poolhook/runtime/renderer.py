@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 
 from poolhook.config import PoolingType
+from poolhook.errors import ModelError
 from poolhook.models import ModelSpec
 from poolhook.render import ChatTemplates, Renderer, TextTokenizer
 
@@ -27,6 +28,11 @@ def build_renderer(spec: ModelSpec, chat_template: str | None = None) -> Rendere
             spec.name,
             spec.architecture,
         )
+    if spec.messages is not None and templates is None:
+        raise ModelError(
+            f"{spec.name} makes a chat of each text (modality_config in its sentence_bert_config.json), but has no "
+            "chat template. Give one, with chat_template or --chat-template."
+        )
     return Renderer(
         tokenizer,
         spec.max_length,
@@ -35,6 +41,8 @@ def build_renderer(spec: ModelSpec, chat_template: str | None = None) -> Rendere
         include_prompt=spec.include_prompt,
         step_tag_id=spec.step_tag_id,
         templates=templates,
+        messages=spec.messages,
+        add_generation_prompt=spec.add_generation_prompt,
         chunked=spec.is_chunked,
         max_embed_len=spec.max_embed_len,
     )

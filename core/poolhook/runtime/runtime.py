@@ -85,7 +85,7 @@ def build_runtime(config: RuntimeConfig) -> Runtime:
         ConfigError: an option is wrong or the task is not supported.
         PluginError: a selected plugin is broken.
     """
-    path = resolve_model(config.model)
+    path = resolve_model(config.model, config.engine_config.load_format)
     spec = override(read_spec(path, config.model, config.hf_overrides), config.pooler_config)
     renderer = build_renderer(spec, config.chat_template)
     # Known before the weights are loaded, so a task that is not supported is refused at once.

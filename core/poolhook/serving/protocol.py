@@ -43,7 +43,7 @@ EncodingFormat = Annotated[Literal["float", "base64"], BeforeValidator(_empty_is
 class CommonFields(BaseModel):
     """What every pooling request may say."""
 
-    model_config = ConfigDict(extra="forbid")
+    model_config = ConfigDict(extra="forbid", strict=True)
 
     model: str | None = Field(default=None, description="The served model; may be left out.")
     truncate_prompt_tokens: int | None = Field(
