@@ -197,7 +197,7 @@ class TestParams:
             PoolingParams.model_validate({name: True})
         assert describe_problems(caught.value.errors()) == (
             f"`{name}` was removed: use `use_activation`, which is the same for every task",
-            None,
+            name,
         )
 
     @pytest.mark.parametrize("model", [PoolingParams, PoolerConfig])

@@ -27,6 +27,8 @@ PLAIN = [
     ChatPrompt(({"role": "user", "content": "a"},)),
 ]
 
+WITH_PROMPT = [TextPrompt("a", "query: "), PLAIN[1], PairPrompt("a", "b", "query: "), PLAIN[3]]
+
 
 def route(processor: Any, **model: Any) -> Route:
     made = route_of(processor())
@@ -40,8 +42,10 @@ def prompts_for(made: Route, value: Any, prompt_name: str | None = None) -> list
 
 
 @pytest.mark.parametrize("processor", PASS_PROMPTS_ON)
-def test_labels_are_of_prompts_as_they_are(processor: Any):
-    assert prompts_for(route(processor, default_prompt_name="query"), FORMS) == PLAIN
+def test_labels_are_of_prompts_as_they_are_but_for_a_classifiers_own_prompt(processor: Any):
+    own = WITH_PROMPT if processor is ClassifyIOProcessor else PLAIN
+    assert prompts_for(route(processor, default_prompt_name="query"), FORMS) == own
+    assert prompts_for(route(processor), FORMS) == PLAIN
     with pytest.raises(InvalidRequest, match="prompt_name is not for task 'embed', which passes prompts") as caught:
         prompts_for(route(processor), "a", "query")
     assert caught.value.param == "prompt_name"
@@ -49,9 +53,8 @@ def test_labels_are_of_prompts_as_they_are(processor: Any):
 
 @pytest.mark.parametrize("processor", EMBED)
 def test_only_texts_get_the_models_prompt(processor: Any):
-    with_prompt = [TextPrompt("a", "query: "), *PLAIN[1:]]
-    assert prompts_for(route(processor), FORMS, "query") == with_prompt
-    assert prompts_for(route(processor, default_prompt_name="query"), FORMS) == with_prompt
+    assert prompts_for(route(processor), FORMS, "query") == WITH_PROMPT
+    assert prompts_for(route(processor, default_prompt_name="query"), FORMS) == WITH_PROMPT
 
 
 @pytest.mark.parametrize("role", ["query", "document"])

@@ -22,6 +22,11 @@ from tiny import edit_json, save_tiny_config
 
 QUERY = "w1 w2 w3"
 DOCUMENTS = ["w4", "w5 w6 w7 w8", " ".join(f"w{i}" for i in range(60)), "w2 w2"]
+TEMPLATE = (
+    "{% for role in ('system', 'query', 'document') %}"
+    "{{ messages | selectattr('role', 'eq', role) | map(attribute='content') | first or 'w5' }} w6 "
+    "{% endfor %}{% if add_generation_prompt %}w7{% endif %}"
+)
 PAIRS = [(QUERY, document) for document in DOCUMENTS]
 
 
@@ -69,6 +74,29 @@ class TestScores:
         transformer = Transformer(str(tmp_path / "plain"), transformer_task="text-generation")
         modules = [transformer, LogitScore(true_token_id=7, false_token_id=false_token)]
         reference = CrossEncoder(modules=modules, device="cpu", activation_fn=activation)
+        reference.save(str(tmp_path / "saved"))
+        with LLM(str(tmp_path / "saved"), device="cpu", dtype="float32") as llm:
+            ours = [one.outputs.score for one in llm.score(QUERY, DOCUMENTS, use_tqdm=False)]
+        assert ours == pytest.approx(reference.predict(PAIRS).tolist(), rel=1e-5, abs=1e-5)
+
+    @pytest.mark.parametrize("head", ["sequence", "logit score"])
+    @pytest.mark.parametrize("options", [{}, {"chat_template": {"add_generation_prompt": True}}], ids=["plain", "open"])
+    def test_equal_those_with_its_prompt_and_its_template(self, tmp_path: Path, head: str, options: dict[str, Any]):
+        if head == "sequence":
+            save_random_model(tmp_path / "plain", "BertForSequenceClassification", num_labels=1)
+            modules = None
+        else:
+            save_random_model(tmp_path / "plain", "Qwen3ForCausalLM", "qwen3")
+            (tmp_path / "plain" / "chat_template.jinja").write_text(TEMPLATE)
+            causal = {"transformer_task": "text-generation", "processing_kwargs": options}
+            modules = [Transformer(str(tmp_path / "plain"), **causal), LogitScore(true_token_id=7, false_token_id=5)]
+        reference = CrossEncoder(
+            None if modules else str(tmp_path / "plain"),
+            modules=modules,
+            device="cpu",
+            prompts={"rank": "w9 w8 "},
+            default_prompt_name="rank",
+        )
         reference.save(str(tmp_path / "saved"))
         with LLM(str(tmp_path / "saved"), device="cpu", dtype="float32") as llm:
             ours = [one.outputs.score for one in llm.score(QUERY, DOCUMENTS, use_tqdm=False)]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -60,7 +61,7 @@ class TestWhatIsOverridden:
     def test_is_said_to_come_from_the_pooler_config(
         self, tmp_path: Path, kind: str, config: dict[str, Any], changed: dict[str, Any]
     ):
-        spec = spec_of(kind, tmp_path)
+        spec = replace(spec_of(kind, tmp_path), matryoshka_dimensions=())
         result = override(spec, PoolerConfig(**config))
         assert {name: getattr(result, name) for name in changed} == changed
         assert {result.origins[name] for name in changed} == {"pooler config"}
@@ -153,6 +154,34 @@ class TestWhatDoesNotFit:
                 "200 is beyond its 200 token ids",
             ),
             ("decoder", "Qwen3ForCausalLM", {"returned_token_ids": [3], "dimensions": 4}, "dimensions", EMBEDS),
+            (
+                "decoder",
+                "Qwen3ForCausalLM",
+                {"returned_token_ids": [3], "pooling_type": "CLS"},
+                "pooling_type CLS",
+                "a causal language model has read a text at its last token",
+            ),
+            (
+                "embedder",
+                "BertModel",
+                {"task": "token_embed", "pooling_type": "MEAN"},
+                "pooling_type MEAN",
+                "task 'token_embed' answers with a row for each token",
+            ),
+            (
+                "embedder",
+                "BertModel",
+                {"task": "token_embed", "enable_chunked_processing": True},
+                "enable_chunked_processing",
+                "it is for task 'embed'",
+            ),
+            (
+                "splade",
+                "BertForMaskedLM",
+                {"use_activation": False},
+                "use_activation",
+                "its embeddings are sparse and never normalised",
+            ),
         ],
     )
     def test_is_refused_by_name(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -9,12 +10,13 @@ from typing import Any
 import pytest
 import torch
 from sentence_transformers import SentenceTransformer
-from sentence_transformers.sentence_transformer.modules import Dense
+from sentence_transformers.sentence_transformer.modules import Dense, Pooling, Transformer
 from torch import nn
 
 from model_directories import MODES, new_layout
 from poolhook import LLM
-from tiny import TinyModel
+from poolhook.errors import ModelError
+from tiny import TinyModel, edit_json
 
 TEXTS = ["w1", "w5 w6 w7 w8", "w9 w10", " ".join(f"w{i}" for i in range(40)), "w7 w7 w7"]
 
@@ -88,3 +90,36 @@ class TestPrompts:
     def test_of_a_decoder_are_left_out_too(self, tiny_model: TinyModel, tmp_path: Path):
         options: dict[str, Any] = {"include_prompt": False, "prompts": self.PROMPTS}
         assert_equal_vectors(new_layout(tmp_path, tiny_model("qwen3"), "mean", **options), prompt_name="query")
+
+
+class TestMessages:
+    TEMPLATE = (
+        "{% for m in messages %}{{ 'w20' if m.role == 'system' else 'w21' }} "
+        "{{ m.content if m.content is string else m.content[0].text }} {% endfor %}"
+        "{% if add_generation_prompt %}w22{% endif %}"
+    )
+
+    @pytest.mark.parametrize("template", [TEMPLATE, TEMPLATE.replace("m.content if m.content is string else ", "")])
+    @pytest.mark.parametrize("prompt_name", [None, "query"])
+    def test_are_made_of_texts_where_the_model_has_a_chat_template(
+        self, tiny_model: TinyModel, tmp_path: Path, template: str, prompt_name: str | None
+    ):
+        plain = shutil.copytree(tiny_model("qwen3"), tmp_path / "plain")
+        (plain / "chat_template.jinja").write_text(template)
+        options = {"chat_template": {"add_generation_prompt": True}}
+        modules = [Transformer(str(plain), processing_kwargs=options), Pooling(32, "lasttoken")]
+        SentenceTransformer(modules=modules, prompts={"query": "w9 w8"}).save(str(tmp_path / "saved"))
+        assert_equal_vectors(tmp_path / "saved", prompt_name=prompt_name)
+
+    def test_without_a_template_are_refused(self, tiny_model: TinyModel, tmp_path: Path):
+        directory = new_layout(tmp_path, tiny_model("qwen3"), "lasttoken")
+        edit_json(directory / "sentence_bert_config.json", modality_config={"message": {"format": "flat"}})
+        with pytest.raises(ModelError, match=r"makes a chat of each text .* but has no chat template"):
+            LLM(str(directory), device="cpu")
+
+    @pytest.mark.parametrize("kind", ["text", "chat_template"])
+    def test_with_options_that_are_not_honoured_are_refused(self, tiny_model: TinyModel, tmp_path: Path, kind: str):
+        directory = new_layout(tmp_path, tiny_model("bert"), "mean")
+        edit_json(directory / "sentence_bert_config.json", processing_kwargs={kind: {"add_special_tokens": False}})
+        with pytest.raises(ModelError, match=rf"processing_kwargs in .* has {kind}.add_special_tokens"):
+            LLM(str(directory), device="cpu")
