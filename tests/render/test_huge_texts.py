@@ -137,3 +137,13 @@ def test_a_text_of_ordinary_length_is_not_even_looked_at_for_that(counted: tuple
 def test_many_characters_of_few_tokens_do_not_exceed(counted: tuple[TextTokenizer, Counting]):
     ours, _ = counted
     assert not ours.exceeds(" " * 100_000 + "quick", 512)
+
+
+@pytest.mark.parametrize("side", ["left", "right"])
+@pytest.mark.parametrize("text", ["a" * 3_000_000, " " * 3_000_000, "\0" * 3_000_000], ids=["word", "blank", "nul"])
+def test_a_huge_text_without_word_borders_is_not_read_whole(
+    counted: tuple[TextTokenizer, Counting], text: str, side: str
+):
+    ours, counting = counted
+    cut(ours, text, 64, side)
+    assert counting.characters <= 3 * 2**17

@@ -58,6 +58,8 @@ class LLM:
         chat_template: str | None = None,
         **engine_options: Any,
     ) -> None:
+        if not isinstance(hf_overrides, Mapping | None):
+            raise ConfigError(f"hf_overrides must be a mapping, not {type(hf_overrides).__name__}.")
         if isinstance(io_processor_plugin, str):
             io_processor_plugin = [io_processor_plugin]
         self._runtime = build_runtime(

@@ -137,7 +137,7 @@ def _cut(tokenizer: TextTokenizer, text: Templated, keep: int, side: Side) -> li
     """`keep` of the tokens of `text`, without some of those that lie wholly inside its content."""
     borders = text.borders()
     for part in parts(text.content, keep, side) if is_huge(text.content, keep) else [text.content]:
-        if part is text.content:
+        if len(part) == len(text.content):
             rendered = text.rendered(part)
         elif side == "right":
             rendered = text.rendered(part + edge(text.content, side))
@@ -159,7 +159,7 @@ def _cut(tokenizer: TextTokenizer, text: Templated, keep: int, side: Side) -> li
                 f"which is more than {keep}. Only a document or a chat's last message is cut; shorten the rest.",
                 param="input",
             )
-        if not left or part is text.content or is_settled(encoding.word_ids[start:end], left, side, EDGE):
+        if not left or len(part) == len(text.content) or is_settled(encoding.word_ids[start:end], left, side, EDGE):
             break
     ids: list[int] = encoding.ids
     return (

@@ -17,6 +17,10 @@ Side = Literal["left", "right"]
 _HUGE = 32
 """Characters per token that is kept, beyond which a text is first cut to a part instead of tokenized whole."""
 
+_MOST, _LEAST_MOST = 256, 2**17
+"""Characters per token that is kept, and in all, beyond which nothing is read, settled or not. No language has so long
+tokens, but a text without any word border would be read whole, for many seconds."""
+
 EDGE = 32
 """The most characters of an `edge`."""
 
@@ -29,8 +33,10 @@ def is_huge(text: str, keep: int) -> bool:
 
 
 def parts(text: str, keep: int, side: Side) -> Iterator[str]:
-    """Ever longer ends of `text`, the first of which should hold `keep` tokens; the last one is all of it."""
-    length = max(keep * _HUGE // 4, 1)
+    """Ever longer ends of `text`, the first of which should hold `keep` tokens; the last one is all that is read."""
+    length, most = max(keep * _HUGE // 4, 1), max(keep * _MOST, _LEAST_MOST)
+    if len(text) > most:
+        text = text[:most] if side == "right" else text[-most:]
     while length < len(text):
         if side == "right":
             yield text[:length]
