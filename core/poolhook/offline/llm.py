@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import weakref
 from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import Future
@@ -58,6 +59,10 @@ class LLM:
         chat_template: str | None = None,
         **engine_options: Any,
     ) -> None:
+        unknown = sorted(set(engine_options) - set(EngineConfig.model_fields))
+        if unknown:
+            known = [name for name in inspect.signature(LLM).parameters if name != "engine_options"]
+            raise ConfigError(f"LLM takes no {unknown[0]}. It takes {', '.join([*known, *EngineConfig.model_fields])}.")
         if not isinstance(hf_overrides, Mapping | None):
             raise ConfigError(f"hf_overrides must be a mapping, not {type(hf_overrides).__name__}.")
         if isinstance(io_processor_plugin, str):

@@ -110,6 +110,8 @@ def build_runtime(config: RuntimeConfig) -> Runtime:
 
 
 def _model_info(spec: ModelSpec, task: PoolingTask) -> ModelInfo:
+    # The served task scores if it can, else the first that can.
+    score_type = next((SCORE_TYPES[known] for known in (task, *spec.tasks) if known in SCORE_TYPES), None)
     return ModelInfo(
         name=spec.name,
         architecture=spec.architecture,
@@ -120,9 +122,9 @@ def _model_info(spec: ModelSpec, task: PoolingTask) -> ModelInfo:
         prompts=dict(spec.prompts),
         default_prompt_name=spec.default_prompt_name,
         supported_tasks=spec.tasks,
-        # The served task scores if it can, else the first that can.
-        score_type=next((SCORE_TYPES[known] for known in (task, *spec.tasks) if known in SCORE_TYPES), None),
-        similarity=spec.similarity,
+        score_type=score_type,
+        # Of an embedder that is served for its tokens' vectors, the files speak of the vectors of texts.
+        similarity="maxsim" if score_type == "late-interaction" and spec.late_interaction is None else spec.similarity,
         labels=spec.classifier.labels if spec.classifier else (),
         has_roles=spec.late_interaction is not None,
     )
