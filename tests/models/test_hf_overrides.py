@@ -82,3 +82,9 @@ def run(directory: Path, params: PoolingParams | None = None, **options: Any) ->
     """The embedding of a text."""
     with LLM(str(directory), device="cpu", **options) as llm:
         return llm.embed("w1 w2 w3", pooling_params=params, use_tqdm=False)[0].outputs.data
+
+
+def test_an_architecture_that_means_nothing_is_refused(tmp_path: Path):
+    save_tiny_config(tmp_path, "bert")
+    with pytest.raises(ModelError, match="choose the architecture 'FooModel', which transformers does not have"):
+        read_spec(tmp_path, hf_overrides={"architectures": ["FooModel"]})

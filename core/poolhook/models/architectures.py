@@ -81,6 +81,20 @@ def refuse_unsupported(architecture: str, config: PretrainedConfig, *, is_embedd
             )
 
 
+def refuse_unknown(architecture: str) -> None:
+    """Raise for a name that an operator chose and that means nothing.
+
+    Raises:
+        ModelError: neither transformers nor poolhook has such a class.
+    """
+    import transformers
+
+    if head_of(architecture) != "reward" and not hasattr(transformers, architecture):
+        raise ModelError(
+            f"hf_overrides choose the architecture {shorten(architecture)!r}, which transformers does not have."
+        )
+
+
 def has_encoder_alone(config: PretrainedConfig) -> bool:
     """Whether the family is an encoder-decoder of which transformers can load the encoder only. A directory that was
     saved so mostly says that it is no encoder-decoder, so `is_encoder_decoder` does not count."""

@@ -47,6 +47,8 @@ def read_spec(path: Path, name: str | None = None, hf_overrides: Mapping[str, An
     text = config.get_text_config()
     stated = words(raw, "architectures", transformer_path / "config.json")
     architecture = stated[0] if stated else type(config).__name__.replace("Config", "Model")
+    if "architectures" in overrides:
+        architectures.refuse_unknown(architecture)
     architectures.refuse_unsupported(architecture, config, is_embedder=files is not None)
 
     origins: dict[str, str] = {}

@@ -130,9 +130,10 @@ def _ids(values: Iterable[Any], index: int | None) -> tuple[int, ...]:
         ids = tuple(map(_plain, ids))
     for position, value in enumerate(ids):
         if not _is_id(value):
+            hint = " A pair of texts is {'text': ..., 'text_pair': ...}." if isinstance(value, str) else ""
             raise InvalidRequest(
                 f"{_where(index)} has {shorten(value)} ({type(value).__name__}) at position {position} of its token "
-                "ids; token ids are integers.",
+                f"ids; token ids are integers.{hint}",
                 param="input",
             )
     return ids
