@@ -1,4 +1,4 @@
-"""poolhook serves pooling models: embeddings, and whatever a plugin makes of them.
+"""poolhook serves pooling models: embeddings, labels, scores, and whatever a plugin makes of them.
 
 Importing this package is cheap: torch and transformers are imported when a model is loaded.
 """
@@ -12,11 +12,23 @@ if TYPE_CHECKING:
     from poolhook._version import __version__
     from poolhook.config import EngineConfig, PoolerConfig, PoolingType
     from poolhook.offline import LLM
-    from poolhook.outputs import EmbeddingOutput, EmbeddingRequestOutput, PoolingOutput, PoolingRequestOutput
+    from poolhook.outputs import (
+        ClassificationOutput,
+        ClassificationRequestOutput,
+        EmbeddingOutput,
+        EmbeddingRequestOutput,
+        PoolingOutput,
+        PoolingRequestOutput,
+        RerankResult,
+        ScoringOutput,
+        ScoringRequestOutput,
+    )
     from poolhook.params import PoolingParams, TokenizationParams
 
 __all__ = [
     "LLM",
+    "ClassificationOutput",
+    "ClassificationRequestOutput",
     "EmbeddingOutput",
     "EmbeddingRequestOutput",
     "EngineConfig",
@@ -25,12 +37,17 @@ __all__ = [
     "PoolingParams",
     "PoolingRequestOutput",
     "PoolingType",
+    "RerankResult",
+    "ScoringOutput",
+    "ScoringRequestOutput",
     "TokenizationParams",
     "__version__",
 ]
 
 _HOMES = {
     "LLM": "poolhook.offline",
+    "ClassificationOutput": "poolhook.outputs",
+    "ClassificationRequestOutput": "poolhook.outputs",
     "EmbeddingOutput": "poolhook.outputs",
     "EmbeddingRequestOutput": "poolhook.outputs",
     "EngineConfig": "poolhook.config",
@@ -39,6 +56,9 @@ _HOMES = {
     "PoolingParams": "poolhook.params",
     "PoolingRequestOutput": "poolhook.outputs",
     "PoolingType": "poolhook.config",
+    "RerankResult": "poolhook.outputs",
+    "ScoringOutput": "poolhook.outputs",
+    "ScoringRequestOutput": "poolhook.outputs",
     "TokenizationParams": "poolhook.params",
     "__version__": "poolhook._version",
 }

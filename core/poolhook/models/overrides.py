@@ -28,7 +28,7 @@ def override(spec: ModelSpec, config: PoolerConfig) -> ModelSpec:
     has_labels = spec.classifier is not None or "classifier" in changes
     _check_kind(spec, config, has_labels)
     if config.pooling_type is not None:
-        _apply_pooling_type(spec, config, has_labels, changes)
+        _apply_pooling_type(spec, config, changes)
     if config.use_activation is not None:
         changes["use_activation" if has_labels else "normalize"] = config.use_activation
     for name in ("dimensions", "logit_mean", "logit_sigma", "step_tag_id", "max_embed_len"):
@@ -65,7 +65,7 @@ def _check_dimensions(spec: ModelSpec, wanted: int, *, of_tokens: bool) -> None:
         raise ConfigError(f"PoolerConfig: {problem}")
 
 
-def _apply_pooling_type(spec: ModelSpec, config: PoolerConfig, has_labels: bool, changes: dict[str, Any]) -> None:
+def _apply_pooling_type(spec: ModelSpec, config: PoolerConfig, changes: dict[str, Any]) -> None:
     wanted = config.pooling_type
     if wanted is None:
         return
