@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from cyclopts import Parameter
 
 from poolhook.cli.options import Model, ModelOptions, Options
-from poolhook.config import ModelConfig
-from poolhook.tasks import PoolingTask, in_order
+from poolhook.tasks import PoolingTask
 
 if TYPE_CHECKING:
     from poolhook.models import ModelSpec
@@ -27,12 +26,11 @@ def info(
 ) -> None:
     """Show what a model directory says, what poolhook makes of it, and which file decided each value."""
     from poolhook.models import override, read_spec, resolve_model
-    from poolhook.runtime import build_renderer
+    from poolhook.runtime import build_renderer, served_tasks
 
     path = resolve_model(model, options.engine.load_format)
     spec = override(read_spec(path, model, options.overrides), options.pooler_config)
-    supported = in_order([*spec.tasks, "plugin"]) if spec.io_processor_plugins else spec.tasks
-    task = ModelConfig(spec.architecture, options.pooler_config).get_pooling_task(supported)
+    supported, task = served_tasks(spec, options.pooler_config, spec.io_processor_plugins)
     build_renderer(spec, options.chat_template)  # which fails, or warns, as serving would
     spec, of_loading = _load(spec, options) if load else (spec, {})
     facts = {**_facts(spec, supported, task), **of_loading}

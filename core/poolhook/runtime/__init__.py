@@ -6,7 +6,7 @@ from poolhook.runtime.offline import run_offline
 from poolhook.runtime.online import OnlineRunner
 from poolhook.runtime.processors import PoolingIOProcessors
 from poolhook.runtime.renderer import build_renderer
-from poolhook.runtime.runtime import Runtime, RuntimeConfig, build_runtime
+from poolhook.runtime.runtime import Runtime, RuntimeConfig, build_runtime, served_tasks
 
 __all__ = [
     "Answer",
@@ -18,4 +18,5 @@ __all__ = [
     "build_runtime",
     "init_pooling_io_processors",
     "run_offline",
+    "served_tasks",
 ]

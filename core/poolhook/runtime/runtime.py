@@ -90,8 +90,7 @@ def build_runtime(config: RuntimeConfig) -> Runtime:
     renderer = build_renderer(spec, config.chat_template)
     # Known before the weights are loaded, so a task that is not supported is refused at once.
     chosen = spec.io_processor_plugins if config.io_processor_plugins is None else config.io_processor_plugins
-    supported = in_order([*spec.tasks, "plugin"]) if chosen else spec.tasks
-    task = ModelConfig(spec.architecture, config.pooler_config).get_pooling_task(supported)
+    _, task = served_tasks(spec, config.pooler_config, chosen)
     built = build_engine(spec, config.engine_config)
     try:
         processors = init_pooling_io_processors(
@@ -107,6 +106,18 @@ def build_runtime(config: RuntimeConfig) -> Runtime:
     _log_what_was_loaded(built, processors)
     chunking = Chunking(spec, renderer, built.core) if spec.is_chunked else None
     return Runtime(built.spec, built.core, renderer, processors, chunking)
+
+
+def served_tasks(
+    spec: ModelSpec, pooler_config: PoolerConfig, io_processor_plugins: Sequence[str]
+) -> tuple[tuple[PoolingTask, ...], PoolingTask]:
+    """The tasks that a model supports with these IO processors, and the one that is served.
+
+    Raises:
+        ConfigError: the configured task is not supported.
+    """
+    supported = in_order([*spec.tasks, "plugin"]) if io_processor_plugins else spec.tasks
+    return supported, ModelConfig(spec.architecture, pooler_config).get_pooling_task(supported)
 
 
 def _model_info(spec: ModelSpec, task: PoolingTask) -> ModelInfo:
